@@ -1,0 +1,27 @@
+# Flags that every target shares.
+#
+# -ffp-contract=off: scores must have the same bits on every machine, so no fused multiply-add.
+
+add_library(br_flags INTERFACE)
+target_compile_options(br_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Werror -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # GCC 12 reports false positives of these inside inlined libstdc++ code at -O2.
+  target_compile_options(br_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
+    -Wno-maybe-uninitialized -Wno-dangling-pointer)
+endif()
+if(BALANCEROUTE_SANITIZE)
+  target_compile_options(br_flags INTERFACE -fsanitize=${BALANCEROUTE_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(br_flags INTERFACE -fsanitize=${BALANCEROUTE_SANITIZE})
+endif()
+
+find_program(BALANCEROUTE_CCACHE ccache)
+if(BALANCEROUTE_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${BALANCEROUTE_CCACHE})
+endif()
+find_program(BALANCEROUTE_MOLD mold)
+if(BALANCEROUTE_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
