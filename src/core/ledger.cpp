@@ -1,0 +1,361 @@
+#include "core/ledger.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstddef>
+#include <utility>
+
+namespace balanceroute {
+namespace {
+
+AdmitError as_admit_error(RequestError error) {
+  switch (error) {
+    case RequestError::NoSequence:
+      return AdmitError::NoSequence;
+    case RequestError::NegativeTokens:
+      return AdmitError::NegativeTokens;
+    case RequestError::TooManyTokens:
+      return AdmitError::TooManyTokens;
+  }
+  std::unreachable();
+}
+
+template <class T>
+void insert_at(std::vector<T>& row, std::size_t position, T value) {
+  row.insert(row.begin() + static_cast<std::ptrdiff_t>(position), value);
+}
+
+template <class T>
+void erase_at(std::vector<T>& row, std::size_t position) {
+  row.erase(row.begin() + static_cast<std::ptrdiff_t>(position));
+}
+
+}  // namespace
+
+std::string_view to_string(WorkerState state) {
+  switch (state) {
+    case WorkerState::ready:
+      return "ready";
+    case WorkerState::draining:
+      return "draining";
+    case WorkerState::dead:
+      return "dead";
+    case WorkerState::removed:
+      return "removed";
+  }
+  std::unreachable();
+}
+
+std::string_view to_string(LeaseState state) {
+  switch (state) {
+    case LeaseState::dispatched:
+      return "dispatched";
+    case LeaseState::running:
+      return "running";
+  }
+  std::unreachable();
+}
+
+bool Lease::live() const {
+  return ledger_ != nullptr && ledger_->is_live(*this);
+}
+
+void Lease::release() {
+  if (live()) ledger_->give_back(entry_);
+  ledger_ = nullptr;
+}
+
+void Lease::started() {
+  if (live()) ledger_->start(ledger_->entries_[entry_]);
+}
+
+void Lease::progress(Tokens generated) {
+  if (live()) ledger_->correct(ledger_->entries_[entry_], generated);
+}
+
+Ledger::Ledger(std::string fleet, LoadModel model) : fleet_{std::move(fleet)}, model_{model} {}
+
+GroupId Ledger::add_group(std::string name, bool barrier) {
+  const GroupId id{static_cast<std::uint32_t>(groups_.size())};
+  groups_.emplace_back();
+  groups_.back().name = std::move(name);
+  groups_.back().barrier = barrier;
+  views_.emplace_back();
+  refresh(id);
+  return id;
+}
+
+std::expected<WorkerId, WorkerError> Ledger::add_worker(GroupId group, std::string url, std::int32_t rank,
+                                                        std::int32_t slots) {
+  if (group.value() >= groups_.size()) return std::unexpected(WorkerError::UnknownGroup);
+  if (slots < 1) return std::unexpected(WorkerError::NoSlots);
+  const bool known = std::ranges::any_of(workers_, [&](const Worker& other) {
+    return other.state != WorkerState::removed && other.group == group && other.url == url && other.rank == rank;
+  });
+  if (known) return std::unexpected(WorkerError::DuplicateWorker);
+  const WorkerId id{static_cast<std::uint32_t>(workers_.size())};
+  workers_.push_back({.group = group, .url = std::move(url), .rank = rank, .slots = slots});
+  attach(id);
+  return id;
+}
+
+// Gives the worker, idle, its place in its group's arrays.
+void Ledger::attach(WorkerId worker) {
+  const Worker& joining = workers_[worker.value()];
+  Group& group = group_of(joining);
+  const auto place = static_cast<std::size_t>(std::ranges::lower_bound(group.workers, worker) - group.workers.begin());
+  insert_at(group.workers, place, worker);
+  insert_at(group.loads, place, Tokens{0});
+  insert_at(group.slots, place, joining.slots);
+  insert_at(group.free_slots, place, joining.slots);
+  insert_at(group.sequences, place, 0);
+  insert_at(group.running, place, 0);
+  insert_at(group.eligible, place, std::uint8_t{0});
+  refresh(joining.group);
+}
+
+void Ledger::detach(WorkerId worker) {
+  const Worker& leaving = workers_[worker.value()];
+  Group& group = group_of(leaving);
+  const std::size_t place = leaving.position;
+  erase_at(group.workers, place);
+  erase_at(group.loads, place);
+  erase_at(group.slots, place);
+  erase_at(group.free_slots, place);
+  erase_at(group.sequences, place);
+  erase_at(group.running, place);
+  erase_at(group.eligible, place);
+  refresh(leaving.group);
+}
+
+// After a change of membership: positions, eligibility and the spans of the view.
+void Ledger::refresh(GroupId id) {
+  Group& group = groups_[id.value()];
+  const bool suspect = group.barrier && group.dead > 0;
+  for (std::size_t i = 0; i < group.workers.size(); ++i) {
+    Worker& worker = workers_[group.workers[i].value()];
+    worker.position = static_cast<std::uint32_t>(i);
+    group.eligible[i] = worker.state == WorkerState::ready && !suspect ? 1 : 0;
+  }
+  views_[id.value()] = {.group = id,
+                        .workers = group.workers,
+                        .loads = group.loads,
+                        .slots = group.slots,
+                        .free_slots = group.free_slots,
+                        .sequences = group.sequences,
+                        .eligible = group.eligible};
+}
+
+std::expected<Lease, AdmitError> Ledger::reserve(WorkerId worker, const Request& request) {
+  if (const auto sizes = check(request); !sizes) return std::unexpected(as_admit_error(sizes.error()));
+  if (!knows(worker)) return std::unexpected(AdmitError::UnknownWorker);
+  const Worker& taker = workers_[worker.value()];
+  if (!attached(taker)) return std::unexpected(AdmitError::WorkerNotReady);
+  Group& group = group_of(taker);
+  const std::size_t place = taker.position;
+  if (group.eligible[place] == 0) return std::unexpected(AdmitError::WorkerNotReady);
+  if (group.free_slots[place] < request.sequences) return std::unexpected(AdmitError::NoFreeSlots);
+
+  const std::uint32_t index = take_entry();
+  if (!by_request_.insert(request.id, index)) {
+    unused_entries_.push_back(index);
+    return std::unexpected(AdmitError::AlreadyAdmitted);
+  }
+  Entry& entry = entries_[index];
+  entry = {.request = request,
+           .worker = worker,
+           .age = request.generated,
+           .since = group.clock,
+           .generation = entry.generation,
+           .used = true};
+  group.free_slots[place] -= request.sequences;
+  group.sequences[place] += request.sequences;
+  group.loads[place] += weight_now(entry);
+  return Lease{*this, index, entry.generation};
+}
+
+std::uint32_t Ledger::take_entry() {
+  if (unused_entries_.empty()) {
+    entries_.emplace_back();
+    unused_entries_.reserve(entries_.capacity());  // so that giving back never allocates
+    return static_cast<std::uint32_t>(entries_.size() - 1);
+  }
+  const std::uint32_t index = unused_entries_.back();
+  unused_entries_.pop_back();
+  return index;
+}
+
+void Ledger::advance(GroupId id, Steps steps) {
+  assert(steps >= Steps{0});
+  Group& group = groups_[id.value()];
+  group.clock += steps;
+  for (std::size_t i = 0; i < group.loads.size(); ++i) group.loads[i] += model_.growth(group.running[i], steps);
+}
+
+Tokens Ledger::age_now(const Entry& entry) const {
+  if (entry.state == LeaseState::dispatched) return entry.age;
+  const Group& group = groups_[workers_[entry.worker.value()].group.value()];
+  return entry.age + Tokens{(group.clock - entry.since).count()};
+}
+
+bool Ledger::is_live(const Lease& lease) const {
+  return entries_[lease.entry_].generation == lease.generation_;
+}
+
+void Ledger::start(Entry& entry) {
+  if (entry.state == LeaseState::running) return;
+  const Worker& worker = workers_[entry.worker.value()];
+  Group& group = group_of(worker);
+  entry.state = LeaseState::running;
+  entry.since = group.clock;
+  group.running[worker.position] += entry.request.sequences;
+}
+
+void Ledger::correct(Entry& entry, Tokens generated) {
+  assert(generated >= Tokens{0});
+  start(entry);
+  const Worker& worker = workers_[entry.worker.value()];
+  Group& group = group_of(worker);
+  const Tokens before = weight_now(entry);
+  entry.age = generated;
+  entry.since = group.clock;
+  group.loads[worker.position] += weight_now(entry) - before;
+}
+
+void Ledger::give_back(std::uint32_t index) {
+  Entry& entry = entries_[index];
+  const Worker& worker = workers_[entry.worker.value()];
+  Group& group = group_of(worker);
+  const std::size_t place = worker.position;
+  const std::int32_t sequences = entry.request.sequences;
+  group.loads[place] -= weight_now(entry);
+  group.sequences[place] -= sequences;
+  group.free_slots[place] += sequences;
+  if (entry.state == LeaseState::running) group.running[place] -= sequences;
+  by_request_.erase(entry.request.id);
+  entry.used = false;
+  ++entry.generation;  // the lease, wherever it is, is no longer live
+  unused_entries_.push_back(index);
+}
+
+void Ledger::void_leases(WorkerId worker) {
+  for (std::uint32_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].used && entries_[i].worker == worker) give_back(i);
+  }
+}
+
+std::expected<Ledger::Worker*, WorkerError> Ledger::find_worker(WorkerId worker) {
+  if (!knows(worker) || workers_[worker.value()].state == WorkerState::removed) {
+    return std::unexpected(WorkerError::UnknownWorker);
+  }
+  return &workers_[worker.value()];
+}
+
+std::expected<void, WorkerError> Ledger::drain(WorkerId worker) {
+  const auto found = find_worker(worker);
+  if (!found) return std::unexpected(found.error());
+  if (!attached(**found)) return std::unexpected(WorkerError::WorkerDead);
+  (*found)->state = WorkerState::draining;
+  refresh((*found)->group);
+  return {};
+}
+
+std::expected<void, WorkerError> Ledger::resume(WorkerId worker) {
+  const auto found = find_worker(worker);
+  if (!found) return std::unexpected(found.error());
+  if (!attached(**found)) return std::unexpected(WorkerError::WorkerDead);
+  (*found)->state = WorkerState::ready;
+  refresh((*found)->group);
+  return {};
+}
+
+std::expected<void, WorkerError> Ledger::restart(WorkerId worker) {
+  const auto found = find_worker(worker);
+  if (!found) return std::unexpected(found.error());
+  Worker& restarted = **found;
+  ++restarted.incarnation;
+  if (attached(restarted)) {
+    void_leases(worker);
+    return {};
+  }
+  --group_of(restarted).dead;
+  restarted.state = WorkerState::ready;
+  attach(worker);
+  return {};
+}
+
+std::expected<void, WorkerError> Ledger::declare_dead(WorkerId worker) {
+  const auto found = find_worker(worker);
+  if (!found) return std::unexpected(found.error());
+  if (!attached(**found)) return {};
+  void_leases(worker);
+  (*found)->state = WorkerState::dead;
+  ++group_of(**found).dead;
+  detach(worker);
+  return {};
+}
+
+std::expected<void, WorkerError> Ledger::remove(WorkerId worker) {
+  const auto found = find_worker(worker);
+  if (!found) return std::unexpected(found.error());
+  Worker& leaving = **found;
+  if (leaving.state == WorkerState::dead) {
+    --group_of(leaving).dead;
+    leaving.state = WorkerState::removed;
+    refresh(leaving.group);
+    return {};
+  }
+  if (group_of(leaving).sequences[leaving.position] > 0) return std::unexpected(WorkerError::StillBusy);
+  leaving.state = WorkerState::removed;
+  detach(worker);
+  return {};
+}
+
+std::optional<std::size_t> Ledger::position(WorkerId worker) const {
+  if (!knows(worker) || !attached(workers_[worker.value()])) return std::nullopt;
+  return workers_[worker.value()].position;
+}
+
+std::optional<WorkerId> Ledger::worker_of(RequestId request) const {
+  const auto index = by_request_.find(request);
+  if (!index) return std::nullopt;
+  return entries_[*index].worker;
+}
+
+WorkerRecord Ledger::worker(WorkerId worker) const {
+  const Worker& found = workers_[worker.value()];
+  const Group& group = groups_[found.group.value()];
+  WorkerRecord record{.id = worker,
+                      .group = found.group,
+                      .key = {.fleet = fleet_, .group = group.name, .url = found.url, .rank = found.rank},
+                      .state = found.state,
+                      .incarnation = found.incarnation,
+                      .slots = found.slots,
+                      .sequences = 0,
+                      .load = Tokens{0},
+                      .eligible = false};
+  if (attached(found)) {
+    record.sequences = group.sequences[found.position];
+    record.load = group.loads[found.position];
+    record.eligible = group.eligible[found.position] != 0;
+  }
+  return record;
+}
+
+std::vector<LeaseRecord> Ledger::leases() const {
+  std::vector<LeaseRecord> live;
+  live.reserve(live_leases());
+  for (const Entry& entry : entries_) {
+    if (!entry.used) continue;
+    live.push_back({.request = entry.request.id,
+                    .worker = entry.worker,
+                    .state = entry.state,
+                    .sequences = entry.request.sequences,
+                    .generated = age_now(entry),
+                    .weight = weight_now(entry)});
+  }
+  std::ranges::sort(live, {}, &LeaseRecord::request);
+  return live;
+}
+
+}  // namespace balanceroute

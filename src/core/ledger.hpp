@@ -1,0 +1,224 @@
+// ledger.hpp - who holds which slots and how much load, in every group of one fleet.
+//
+// Counts only: it does not choose, wait or read a clock. What is reserved is a Lease whose destructor gives it back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/errors.hpp"
+#include "core/group_view.hpp"
+#include "core/id_map.hpp"
+#include "core/ids.hpp"
+#include "core/load_model.hpp"
+#include "core/request.hpp"
+#include "core/units.hpp"
+
+namespace balanceroute {
+
+class Ledger;
+
+// WorkerKey is a worker's identity outside the process: the same in config, metrics and history, across restarts.
+struct WorkerKey {
+  std::string fleet;
+  std::string group;
+  std::string url;
+  std::int32_t rank = 0;
+
+  friend bool operator==(const WorkerKey&, const WorkerKey&) = default;
+};
+
+// ready: takes admissions. draining: at the barrier, takes none. dead: gone from the barrier, may be restarted.
+// removed: gone for good.
+enum class WorkerState : std::uint8_t { ready, draining, dead, removed };
+// dispatched: charged, but its first token has not been seen. running: grows with its group's steps.
+enum class LeaseState : std::uint8_t { dispatched, running };
+
+[[nodiscard]] std::string_view to_string(WorkerState state);
+[[nodiscard]] std::string_view to_string(LeaseState state);
+
+// Lease is one request's hold on its slots and load; its end gives them back.
+//   Invariants  move-only; a default, moved-from, released or voided one (its worker restarted, died or was removed) is
+//               not live, and calls on it do nothing.
+//   Threads     as its Ledger, which must outlive it.
+class Lease {
+ public:
+  Lease() = default;
+  Lease(Lease&& other) noexcept { swap(other); }
+  Lease& operator=(Lease&& other) noexcept {
+    Lease{std::move(other)}.swap(*this);
+    return *this;
+  }
+  ~Lease() { release(); }
+
+  [[nodiscard]] bool live() const;
+  void release();
+
+  // The first token was seen: from now on the request grows with its group's steps.
+  void started();
+  // Each sequence has generated so many tokens in all, its age on entry included; implies started().
+  void progress(Tokens generated);
+
+ private:
+  friend class Ledger;
+  Lease(Ledger& ledger, std::uint32_t entry, std::uint32_t generation)
+      : ledger_{&ledger}, entry_{entry}, generation_{generation} {}
+  void swap(Lease& other) noexcept {
+    std::swap(ledger_, other.ledger_);
+    std::swap(entry_, other.entry_);
+    std::swap(generation_, other.generation_);
+  }
+
+  Ledger* ledger_ = nullptr;
+  std::uint32_t entry_ = 0;
+  std::uint32_t generation_ = 0;
+};
+
+// LeaseRecord is one live lease as a person inspects it.
+struct LeaseRecord {
+  RequestId request;
+  WorkerId worker;
+  LeaseState state;
+  std::int32_t sequences;
+  Tokens generated;  // by one sequence
+  Tokens weight;     // load of all its sequences now
+};
+
+// WorkerRecord is one worker as a person inspects it.
+struct WorkerRecord {
+  WorkerId id;
+  GroupId group;
+  WorkerKey key;
+  WorkerState state;
+  std::uint32_t incarnation;
+  std::int32_t slots;
+  std::int32_t sequences;
+  Tokens load;
+  bool eligible;
+};
+
+// Ledger counts slots, sequences and load of every worker of one fleet.
+//   Units       load in tokens a step (step_load); slots in sequences.
+//   Invariants  a worker's sequences and load are the sums over its live leases, so never negative, and zero when none
+//               is live; a request has at most one live lease.
+//   Cost        reserve, release, started, progress O(1); advance O(workers of the group); restart and dead O(leases).
+//   Threads     not synchronised: one deciding thread owns it and every Lease it gave out.
+class Ledger {
+ public:
+  explicit Ledger(std::string fleet, LoadModel model = {});
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  // A barrier means that the group's workers step together: a dead one stops admissions to all.
+  GroupId add_group(std::string name, bool barrier = true);
+  [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
+                                                                std::int32_t slots);
+
+  // Charges slots and load at once (state dispatched).
+  [[nodiscard]] std::expected<Lease, AdmitError> reserve(WorkerId worker, const Request& request);
+
+  // The group took so many steps: each running sequence has grown by as many tokens.
+  void advance(GroupId group, Steps steps);
+
+  // ready -> draining and back.
+  [[nodiscard]] std::expected<void, WorkerError> drain(WorkerId worker);
+  [[nodiscard]] std::expected<void, WorkerError> resume(WorkerId worker);
+  // The engine came back with nothing of before: raises the incarnation and voids the worker's leases. A dead worker is
+  // ready again, a draining one goes on draining.
+  [[nodiscard]] std::expected<void, WorkerError> restart(WorkerId worker);
+  // The engine is gone: voids the worker's leases and takes it from the barrier.
+  [[nodiscard]] std::expected<void, WorkerError> declare_dead(WorkerId worker);
+  // Takes a worker without leases out of the fleet for good.
+  [[nodiscard]] std::expected<void, WorkerError> remove(WorkerId worker);
+
+  [[nodiscard]] std::span<const GroupView> groups() const { return views_; }
+  [[nodiscard]] const GroupView& view(GroupId group) const { return views_[group.value()]; }
+  [[nodiscard]] std::string_view group_name(GroupId group) const { return groups_[group.value()].name; }
+  [[nodiscard]] std::size_t worker_count() const { return workers_.size(); }  // every id ever given, removed ones too
+  [[nodiscard]] bool knows(WorkerId worker) const { return worker.value() < workers_.size(); }
+  [[nodiscard]] WorkerRecord worker(WorkerId worker) const;
+  [[nodiscard]] GroupId group_of(WorkerId worker) const { return workers_[worker.value()].group; }
+  [[nodiscard]] std::uint32_t incarnation(WorkerId worker) const { return workers_[worker.value()].incarnation; }
+  // Its place in its group's view; none if it is not at the barrier.
+  [[nodiscard]] std::optional<std::size_t> position(WorkerId worker) const;
+  [[nodiscard]] std::optional<WorkerId> worker_of(RequestId request) const;
+  [[nodiscard]] const LoadModel& load_model() const { return model_; }
+
+  [[nodiscard]] std::size_t live_leases() const { return by_request_.size(); }
+  // Every live lease, by rising request id.
+  [[nodiscard]] std::vector<LeaseRecord> leases() const;
+
+ private:
+  friend class Lease;
+
+  // Structure of arrays, an entry a worker at the barrier, in WorkerId order.
+  struct Group {
+    std::string name;
+    bool barrier = true;
+    std::int32_t dead = 0;  // members that are dead
+    Steps clock{0};
+    std::vector<WorkerId> workers;
+    std::vector<Tokens> loads;
+    std::vector<std::int32_t> slots;
+    std::vector<std::int32_t> free_slots;
+    std::vector<std::int32_t> sequences;
+    std::vector<std::int32_t> running;
+    std::vector<std::uint8_t> eligible;
+  };
+  struct Worker {
+    GroupId group;
+    std::string url;
+    std::int32_t rank = 0;
+    std::int32_t slots = 0;
+    std::uint32_t incarnation = 0;
+    std::uint32_t position = 0;  // while attached
+    WorkerState state = WorkerState::ready;
+  };
+  // A running request's age is `age` plus the group's steps after `since`, so a step touches no entry.
+  struct Entry {
+    Request request;
+    WorkerId worker;
+    Tokens age{0};
+    Steps since{0};
+    std::uint32_t generation = 0;
+    LeaseState state = LeaseState::dispatched;
+    bool used = false;
+  };
+
+  [[nodiscard]] static bool attached(const Worker& worker) {
+    return worker.state == WorkerState::ready || worker.state == WorkerState::draining;
+  }
+  [[nodiscard]] std::expected<Worker*, WorkerError> find_worker(WorkerId worker);
+  [[nodiscard]] Group& group_of(const Worker& worker) { return groups_[worker.group.value()]; }
+  void attach(WorkerId worker);
+  void detach(WorkerId worker);
+  void refresh(GroupId group);
+
+  [[nodiscard]] Tokens age_now(const Entry& entry) const;
+  [[nodiscard]] Tokens weight_now(const Entry& entry) const { return model_.weight_at(entry.request, age_now(entry)); }
+  [[nodiscard]] std::uint32_t take_entry();
+  void void_leases(WorkerId worker);
+
+  [[nodiscard]] bool is_live(const Lease& lease) const;
+  void start(Entry& entry);
+  void correct(Entry& entry, Tokens generated);
+  void give_back(std::uint32_t index);
+
+  std::string fleet_;
+  LoadModel model_;
+  std::vector<Group> groups_;
+  std::vector<GroupView> views_;
+  std::vector<Worker> workers_;
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> unused_entries_;
+  IdMap by_request_;
+};
+
+}  // namespace balanceroute

@@ -1,0 +1,29 @@
+#include "policy/join_shortest_queue/join_shortest_queue.hpp"
+
+#include "policy/immediate/least.hpp"
+
+namespace balanceroute {
+namespace {
+
+std::int64_t sequences_at(const FleetView& fleet, const GroupView& group, std::size_t worker) {
+  return group.sequences[worker] + fleet.queued[group.workers[worker].value()].sequences;
+}
+
+}  // namespace
+
+std::optional<WorkerId> JoinShortestQueue::bind(const FleetView& fleet, const Candidate& candidate, Random& random) {
+  return least_per_slot(fleet, candidate, random, [&fleet](const GroupView& group, std::size_t worker) {
+    return sequences_at(fleet, group, worker);
+  });
+}
+
+double JoinShortestQueue::score(const FleetView& fleet, GroupId group, std::size_t worker, const Candidate&) const {
+  const GroupView& view = fleet.groups[group.value()];
+  return -static_cast<double>(sequences_at(fleet, view, worker)) / view.slots[worker];
+}
+
+std::string_view JoinShortestQueue::score_meaning() const {
+  return "sequences running and queued per slot, negated";
+}
+
+}  // namespace balanceroute

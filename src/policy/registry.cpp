@@ -1,0 +1,53 @@
+#include "policy/registry.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "policy/br_0/br_0.hpp"
+#include "policy/join_shortest_queue/join_shortest_queue.hpp"
+#include "policy/least_tokens/least_tokens.hpp"
+#include "policy/round_robin/round_robin.hpp"
+
+namespace balanceroute {
+namespace {
+
+struct Listed {
+  std::string_view name;
+  std::unique_ptr<Policy> (*make)(const PolicyParams&);
+};
+
+template <class T>
+std::unique_ptr<Policy> plain(const PolicyParams&) {
+  return std::make_unique<T>();
+}
+
+std::unique_ptr<Policy> br_0(const PolicyParams& params) {
+  return std::make_unique<Br0>(two_stage_settings(params));
+}
+
+// A new policy is a folder and a line here.
+constexpr std::array kPolicies{
+    Listed{RoundRobin::kName, plain<RoundRobin>},
+    Listed{JoinShortestQueue::kName, plain<JoinShortestQueue>},
+    Listed{LeastTokens::kName, plain<LeastTokens>},
+    Listed{Br0::kName, br_0},
+};
+
+constexpr auto kNames = [] {
+  std::array<std::string_view, kPolicies.size()> names;
+  std::ranges::transform(kPolicies, names.begin(), &Listed::name);
+  return names;
+}();
+
+}  // namespace
+
+std::span<const std::string_view> policy_names() {
+  return kNames;
+}
+
+std::expected<std::unique_ptr<Policy>, std::string> make_policy(const PolicyParams& params) {
+  if (auto valid = validate(params); !valid) return std::unexpected(std::move(valid).error());
+  return std::ranges::find(kPolicies, params.name, &Listed::name)->make(params);
+}
+
+}  // namespace balanceroute
