@@ -5,6 +5,7 @@
 add_library(br_flags INTERFACE)
 target_compile_options(br_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Woverloaded-virtual
+  -Wno-missing-field-initializers  # designated initializers leave the rest at their defaults on purpose
   -Werror -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives of these inside inlined libstdc++ code at -O2.

@@ -1,0 +1,302 @@
+#include "net/client.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/url/parse.hpp>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "net/http_reader.hpp"
+
+namespace balanceroute::net {
+
+namespace {
+
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t kReadBytes = 64 * 1024;
+
+// One buffer a thread: a connection that waits for bytes owns none, so idle streams cost little memory.
+std::string& read_buffer() {
+  thread_local std::string buffer(kReadBytes, '\0');
+  return buffer;
+}
+
+std::string request_head(const HttpRequest& request, const Endpoint& endpoint) {
+  std::string head = request.method + " " + request.target + " HTTP/1.1\r\nHost: " + endpoint.authority() + "\r\n";
+  for (const auto& [name, value] : request.headers) head.append(name).append(": ").append(value).append("\r\n");
+  if (!request.body.empty() || request.method == "POST") {
+    head.append("Content-Length: ").append(std::to_string(request.body.size())).append("\r\n");
+  }
+  return head.append("\r\n");
+}
+
+}  // namespace
+
+std::string Endpoint::authority() const {
+  const bool ipv6 = host.find(':') != std::string::npos;
+  return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+std::expected<Endpoint, std::string> parse_http_url(std::string_view url) {
+  const auto parsed = boost::urls::parse_uri(boost::urls::string_view{url.data(), url.size()});
+  if (!parsed) return std::unexpected("not a URL, expected http://host:port");
+  if (parsed->scheme_id() != boost::urls::scheme::http) {
+    return std::unexpected("scheme '" + std::string{parsed->scheme().data(), parsed->scheme().size()} +
+                           "' is not supported, expected http://host:port");
+  }
+  if (parsed->encoded_path() != "" && parsed->encoded_path() != "/") {
+    return std::unexpected("has a path, expected http://host:port");
+  }
+  if (parsed->has_userinfo() || parsed->has_query() || parsed->has_fragment()) {
+    return std::unexpected("has more than host and port, expected http://host:port");
+  }
+  std::string host = parsed->host_address();
+  if (host.empty()) return std::unexpected("has no host, expected http://host:port");
+  if (!parsed->has_port()) return Endpoint{std::move(host), 80};
+  const std::string_view digits{parsed->port().data(), parsed->port().size()};
+  unsigned port = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (port < 1 || port > 65535) return std::unexpected("has no valid port, expected 1..65535");
+  return Endpoint{std::move(host), static_cast<std::uint16_t>(port)};
+}
+
+// ClientConnection is one socket and the response that is being read from it.
+class ClientConnection {
+ public:
+  ClientConnection(IoThread& thread, std::size_t head_limit)
+      : socket_{thread.context()}, deadline_{thread.timers()}, head_limit_{head_limit} {}
+
+  asio::awaitable<std::expected<void, NetError>> connect(const tcp::resolver::results_type& addresses,
+                                                         const std::string& doing, TimePoint deadline) {
+    const DeadlineGuard guard{*this, deadline};
+    error_code failure;
+    co_await asio::async_connect(socket_, addresses, asio::redirect_error(asio::use_awaitable, failure));
+    if (failure) co_return std::unexpected(fault(failure, doing));
+    socket_.set_option(tcp::no_delay{true}, failure);
+    socket_.non_blocking(true, failure);
+    co_return std::expected<void, NetError>{};
+  }
+
+  asio::awaitable<std::expected<void, NetError>> write(std::string head, std::string_view body, TimePoint deadline) {
+    const DeadlineGuard guard{*this, deadline};
+    error_code failure;
+    const std::array parts{asio::const_buffer{head.data(), head.size()}, asio::const_buffer{body.data(), body.size()}};
+    co_await asio::async_write(socket_, parts, asio::redirect_error(asio::use_awaitable, failure));
+    if (failure) co_return std::unexpected(fault(failure, "send request"));
+    co_return std::expected<void, NetError>{};
+  }
+
+  asio::awaitable<std::expected<void, NetError>> read_head(TimePoint deadline) {
+    reader_.emplace(head_limit_);
+    body_.clear();
+    received_ = false;
+    while (!reader_->head_done()) {
+      const auto read = co_await read_some(deadline);
+      if (!read) co_return std::unexpected(read.error());
+      if (reader_->head_done() && reader_->head().status < 200 && reader_->head().status != 101) {
+        reader_.emplace(head_limit_);  // an interim answer such as 100 Continue; what follows it is kept in rest_
+        if (const auto fed = feed_rest(); !fed) co_return std::unexpected(fed.error());
+      }
+    }
+    co_return std::expected<void, NetError>{};
+  }
+
+  // Empty at the proper end.
+  asio::awaitable<std::expected<std::string_view, NetError>> read_body(TimePoint deadline) {
+    handed_out_.clear();
+    while (body_.empty() && !reader_->done()) {
+      const auto read = co_await read_some(deadline);
+      if (!read) co_return std::unexpected(read.error());
+    }
+    handed_out_.swap(body_);
+    co_return std::string_view{handed_out_};
+  }
+
+  const HttpResponse& head() const { return reader_->head(); }
+  bool received() const { return received_; }
+  bool reusable() const { return reader_ && reader_->done() && reader_->keep_alive() && rest_.empty() && !ended_; }
+
+  // A server that closed an idle connection shows it to whoever looks; so does one that sent what nobody asked for.
+  bool still_open() {
+    char byte = 0;
+    const auto count = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+
+  TimePoint idle_since{};
+
+ private:
+  // Cancels what the socket does when the deadline passes.
+  class DeadlineGuard {
+   public:
+    DeadlineGuard(ClientConnection& connection, TimePoint deadline) : connection_{connection} {
+      connection_.late_ = false;
+      if (connection_.deadline_.armed() && connection_.deadline_.deadline() == deadline) return;
+      connection_.deadline_.arm(deadline, [&connection] {
+        connection.late_ = true;
+        error_code ignored;
+        connection.socket_.cancel(ignored);
+      });
+    }
+    ~DeadlineGuard() { connection_.deadline_.cancel(); }
+    DeadlineGuard(const DeadlineGuard&) = delete;
+    DeadlineGuard& operator=(const DeadlineGuard&) = delete;
+
+   private:
+    ClientConnection& connection_;
+  };
+
+  NetError fault(const error_code& failure, std::string_view doing) const {
+    NetError error = net_error(failure, doing);
+    if (late_) error = {NetFault::Timeout, std::string{doing} + ": deadline passed"};
+    return error;
+  }
+
+  // Reads what there is and feeds it to the reader.
+  asio::awaitable<std::expected<void, NetError>> read_some(TimePoint deadline) {
+    std::string& buffer = read_buffer();
+    error_code failure;
+    std::size_t count = socket_.read_some(asio::buffer(buffer), failure);
+    if (failure == asio::error::would_block) {
+      failure = {};
+      {
+        const DeadlineGuard guard{*this, deadline};
+        co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, failure));
+      }
+      if (!failure) count = socket_.read_some(asio::buffer(buffer), failure);
+      if (failure == asio::error::would_block) co_return std::expected<void, NetError>{};
+    }
+    if (failure == asio::error::eof) co_return end_of_input();
+    if (failure) co_return std::unexpected(fault(failure, "read response"));
+    received_ = true;
+    co_return feed({buffer.data(), count});
+  }
+
+  std::expected<void, NetError> feed_rest() { return feed({}); }
+
+  // Gives the reader what it left last time and `bytes`.
+  std::expected<void, NetError> feed(std::string_view bytes) {
+    if (!rest_.empty()) bytes = rest_.append(bytes);
+    const auto used = reader_->feed(bytes, [this](std::string_view part) { body_.append(part); });
+    if (!used) return std::unexpected(used.error());
+    rest_ = std::string{bytes.substr(*used)};
+    return {};
+  }
+
+  std::expected<void, NetError> end_of_input() {
+    ended_ = true;
+    if (reader_->feed_end()) return {};
+    return std::unexpected(NetError{NetFault::Closed, "read response: the server closed the connection"});
+  }
+
+  tcp::socket socket_;
+  Timer deadline_;
+  std::size_t head_limit_;
+  std::optional<ResponseReader> reader_;
+  std::string rest_;        // received, not yet taken by the reader
+  std::string body_;        // body bytes not yet handed out
+  std::string handed_out_;  // what the last read_body() returned
+  bool late_ = false;
+  bool received_ = false;  // any byte of the current response
+  bool ended_ = false;
+};
+
+HttpCall::HttpCall(HttpClient& client, std::unique_ptr<ClientConnection> connection)
+    : client_{&client}, connection_{std::move(connection)} {}
+HttpCall::HttpCall(HttpCall&&) noexcept = default;
+HttpCall& HttpCall::operator=(HttpCall&&) noexcept = default;
+
+HttpCall::~HttpCall() {
+  if (connection_) client_->give_back(std::move(connection_));
+}
+
+const HttpResponse& HttpCall::head() const {
+  return connection_->head();
+}
+
+asio::awaitable<std::expected<std::string_view, NetError>> HttpCall::read_body(TimePoint deadline) {
+  return connection_->read_body(deadline);
+}
+
+asio::awaitable<std::expected<std::string, NetError>> HttpCall::read_all(std::size_t limit, TimePoint deadline) {
+  std::string body;
+  for (;;) {
+    const auto part = co_await read_body(deadline);
+    if (!part) co_return std::unexpected(part.error());
+    if (part->empty()) co_return body;
+    body.append(*part);
+    if (body.size() > limit) co_return std::unexpected(NetError{NetFault::TooLarge, "read response: body too large"});
+  }
+}
+
+HttpClient::HttpClient(IoThread& thread, Endpoint endpoint, ClientOptions options)
+    : thread_{thread}, endpoint_{std::move(endpoint)}, options_{options} {}
+HttpClient::~HttpClient() = default;
+
+asio::awaitable<std::expected<HttpCall, NetError>> HttpClient::send(const HttpRequest& request, TimePoint deadline) {
+  if (auto kept = take_idle()) {
+    const auto heads = co_await exchange_heads(*kept, request, deadline);
+    if (heads) co_return HttpCall{*this, std::move(kept)};
+    const bool dead = heads.error().fault == NetFault::Closed || heads.error().fault == NetFault::Reset;
+    if (!dead || kept->received()) co_return std::unexpected(heads.error());
+  }
+  auto fresh = co_await connect(deadline);
+  if (!fresh) co_return std::unexpected(fresh.error());
+  const auto heads = co_await exchange_heads(**fresh, request, deadline);
+  if (!heads) co_return std::unexpected(heads.error());
+  co_return HttpCall{*this, std::move(*fresh)};
+}
+
+asio::awaitable<std::expected<void, NetError>> HttpClient::exchange_heads(ClientConnection& connection,
+                                                                          const HttpRequest& request,
+                                                                          TimePoint deadline) {
+  const auto written = co_await connection.write(request_head(request, endpoint_), request.body, deadline);
+  if (!written) co_return written;
+  co_return co_await connection.read_head(deadline);
+}
+
+asio::awaitable<std::expected<std::unique_ptr<ClientConnection>, NetError>> HttpClient::connect(TimePoint deadline) {
+  const std::string doing = "connect to " + endpoint_.authority();
+  tcp::resolver resolver{thread_.context()};
+  error_code failure;
+  const auto addresses = co_await resolver.async_resolve(endpoint_.host, std::to_string(endpoint_.port),
+                                                         asio::redirect_error(asio::use_awaitable, failure));
+  if (failure == asio::error::operation_aborted) co_return std::unexpected(net_error(failure, doing));
+  if (failure) co_return std::unexpected(NetError{NetFault::Resolve, doing + ": " + failure.message()});
+  auto connection = std::make_unique<ClientConnection>(thread_, options_.head_bytes);
+  const TimePoint connect_by = std::min(deadline, thread_.now() + options_.connect_timeout);
+  const auto connected = co_await connection->connect(addresses, doing, connect_by);
+  if (!connected) co_return std::unexpected(connected.error());
+  co_return std::move(connection);
+}
+
+std::unique_ptr<ClientConnection> HttpClient::take_idle() {
+  const TimePoint oldest = thread_.now() - options_.idle_limit;
+  std::erase_if(idle_, [oldest](const auto& connection) { return connection->idle_since <= oldest; });
+  while (!idle_.empty()) {
+    auto connection = std::move(idle_.back());
+    idle_.pop_back();
+    if (connection->still_open()) return connection;
+  }
+  return nullptr;
+}
+
+void HttpClient::give_back(std::unique_ptr<ClientConnection> connection) {
+  if (options_.idle_limit <= Duration::zero() || !connection->reusable()) return;
+  connection->idle_since = thread_.now();
+  idle_.push_back(std::move(connection));
+}
+
+}  // namespace balanceroute::net

@@ -1,0 +1,134 @@
+// server.hpp - an HTTP/1.1 server: connections, requests, answers and streams.
+//
+// Leaves out what is served (a handler decides) and how errors are worded (the owner passes a function). One acceptor
+// hands sockets to the I/O threads in turn; a connection stays on its thread.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/awaitable.hpp>
+#include <condition_variable>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/error.hpp"
+#include "net/http.hpp"
+#include "net/http_reader.hpp"
+#include "net/io_thread.hpp"
+
+namespace balanceroute::net {
+
+class Connection;
+
+// What became of bytes given to HttpExchange::write.
+enum class WriteStatus {
+  Ok,    // sent, or kept for sending
+  Full,  // kept, and the client is behind: wait with drained() before writing more
+  Gone,  // the connection is broken
+};
+
+// HttpExchange is one request and its answer, for the handler.
+//   Use      respond() once, or start() once, then write() any number of times, then finish(). A handler that returns
+//            before finish() breaks the connection, so that the client never takes half an answer for a whole one.
+//   Threads  only on thread(). The handler is cancelled when the client closes its connection, and when the server
+//            stops; destructors must give back what it holds.
+class HttpExchange {
+ public:
+  HttpExchange(Connection& connection, HttpRequest request);
+
+  HttpRequest& request() { return request_; }
+  IoThread& thread();
+  std::string peer() const;  // address of the client, for logs
+
+  // A whole answer.
+  asio::awaitable<void> respond(HttpResponse response);
+  // The head of an answer of unknown length (chunked, or until close for HTTP/1.0). The body of `head` is not sent.
+  void start(const HttpResponse& head);
+  WriteStatus write(std::string_view bytes);
+  // Returns when the client has taken enough; Gone after `client_stall` without progress, or on a broken connection.
+  asio::awaitable<WriteStatus> drained();
+  // Ends a started answer and waits until the client has it.
+  asio::awaitable<void> finish();
+
+  bool started() const { return started_; }
+  bool finished() const { return finished_; }
+  // True once the client has closed: the handler is being cancelled for that.
+  bool client_left() const;
+
+ private:
+  Connection& connection_;
+  HttpRequest request_;
+  bool started_ = false;
+  bool finished_ = false;
+  bool chunked_ = false;
+};
+
+using HttpHandler = std::function<asio::awaitable<void>(HttpExchange&)>;
+
+struct ServerOptions {
+  HttpLimits limits;
+  Duration head_timeout = std::chrono::seconds{10};  // from a request's first byte to the end of its head
+  Duration body_timeout = std::chrono::seconds{60};  // for the whole body
+  Duration idle_timeout = std::chrono::seconds{75};  // of a connection between requests
+  Duration client_stall = std::chrono::seconds{60};  // without progress while bytes wait for a slow client
+  std::size_t write_buffer_bytes = 1024 * 1024;      // kept for a slow client before write() says Full
+  std::size_t max_connections = 0;                   // 0: no limit of our own
+  std::function<HttpResponse(int status, std::string_view detail)> error_response = [](int status, auto detail) {
+    return text_response(status, std::string{detail} + "\n");
+  };
+  // Told about what has no request to report it: accept failures, exceptions that leave a handler.
+  std::function<void(std::string_view)> log_failure = [](std::string_view) {};
+};
+
+// HttpServer accepts connections on one or more addresses and runs the handler for each request.
+//   Threads  the public functions may be called from any thread that is not an I/O thread.
+class HttpServer {
+ public:
+  HttpServer(IoThreads& threads, ServerOptions options, HttpHandler handler);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  // Binds and starts to accept; port 0 takes any free port. Returns the bound port.
+  std::expected<std::uint16_t, NetError> listen(const std::string& host, std::uint16_t port);
+  // Stops accepting and closes idle connections; requests that run go on, then their connections are closed.
+  void drain();
+  // Waits until no connection is left; false when `longest` passed first.
+  bool wait_until_idle(Duration longest);
+  // drain(), then cancels every handler and waits for them.
+  void stop();
+
+  std::size_t open_connections() const { return open_.load(std::memory_order_relaxed); }
+  bool draining() const { return draining_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Connection;
+  friend class HttpExchange;
+  class Listener;
+  struct ThreadState;
+
+  void hand_out(int socket, bool ipv6);
+  asio::awaitable<void> serve(IoThread& thread, int socket, bool ipv6);
+  void connection_ended();
+
+  IoThreads& threads_;
+  ServerOptions options_;
+  HttpHandler handler_;
+  std::vector<std::unique_ptr<Listener>> listeners_;
+  std::vector<std::unique_ptr<ThreadState>> states_;  // one for each I/O thread
+  std::size_t turn_ = 0;
+  std::atomic<std::size_t> open_{0};
+  std::atomic<bool> draining_{false};
+  std::mutex idle_mutex_;
+  std::condition_variable idle_;
+};
+
+// Raises the soft limit of open descriptors to the hard limit and returns it.
+std::size_t raise_descriptor_limit();
+
+}  // namespace balanceroute::net
