@@ -18,9 +18,12 @@ if(BALANCEROUTE_SANITIZE)
   target_link_options(br_flags INTERFACE -fsanitize=${BALANCEROUTE_SANITIZE})
 endif()
 
+# Objects do not depend on where the checkout is, so that clones share one cache and builds can be compared.
+add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
 find_program(BALANCEROUTE_CCACHE ccache)
 if(BALANCEROUTE_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${BALANCEROUTE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
+    CCACHE_ABSSTDERR=true ${BALANCEROUTE_CCACHE})
 endif()
 find_program(BALANCEROUTE_MOLD mold)
 if(BALANCEROUTE_MOLD)
