@@ -1,0 +1,199 @@
+#include "proxy/serve_params.hpp"
+
+#include <array>
+#include <boost/asio/ip/address.hpp>
+#include <charconv>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "net/client.hpp"
+
+namespace balanceroute::proxy {
+
+namespace {
+
+constexpr std::array<std::string_view, 1> kDialects{"aggregated"};
+constexpr std::array<std::string_view, 5> kLogLevels{"debug", "info", "warn", "error", "off"};
+constexpr double kHourMs = 3'600'000;
+constexpr double kDayMs = 24 * kHourMs;
+
+}  // namespace
+
+void WorkerParams::visit_params(ParamVisitor& visitor) {
+  visitor.text({"url", "Address of the engine server, as http://host:port.", true}, url);
+  visitor.integer({"ranks", "Decode ranks behind it, on consecutive ports from the URL's on."}, ranks, {1, 4096});
+}
+
+void GroupParams::visit_params(ParamVisitor& visitor) {
+  visitor.text({"name", "Name of the group in logs and metrics.", true}, name);
+  visitor.integer({"slots", "Sequences that one worker decodes at once: the engine's --max-num-seqs.", true}, slots,
+                  {1, 65'536});
+  visitor.nested_list({"workers", "The decode workers that step together at one barrier.", true}, workers);
+}
+
+void ModelParams::visit_params(ParamVisitor& visitor) {
+  visitor.text({"name", "Model name as the engine knows it.", true}, name);
+  visitor.texts({"aliases", "Other names under which clients may ask for it."}, aliases);
+}
+
+void FleetParams::visit_params(ParamVisitor& visitor) {
+  visitor.text({"name", "Name of the fleet in logs and metrics."}, name);
+  visitor.nested_list({"models", "Models that the fleet serves; none means every model name is passed on."}, models);
+  visitor.choice({"dialect", "How prefill and decode are arranged: aggregated means both in one engine."}, dialect,
+                 kDialects);
+  visitor.flag({"barrier", "Whether the workers of a group wait for each other in every decode step."}, barrier);
+  visitor.nested({"policy", "How requests are given to workers."}, policy);
+  visitor.real({"round_delay_ms",
+                "Longest wait, after a slot is freed, for the other departures of the same step; a tenth of the step "
+                "time if that is less."},
+               round_delay_ms, {0, 100});
+  visitor.nested_list({"groups", "Groups of decode workers.", true}, groups);
+}
+
+void LimitParams::visit_params(ParamVisitor& visitor) {
+  visitor.integer({"head_bytes", "Largest request head; more is answered 431."}, head_bytes, {1024, 1024 * 1024});
+  visitor.integer({"body_bytes", "Largest request body; more is answered 413."}, body_bytes, {1024, 1'073'741'824});
+  visitor.integer({"waiting_requests", "Requests that may wait for a worker; more are answered 429."}, waiting_requests,
+                  {1, 10'000'000});
+  visitor.integer({"connections", "Client connections at once; 0 means as many as the system allows."}, connections,
+                  {0, 10'000'000});
+}
+
+void TimeoutParams::visit_params(ParamVisitor& visitor) {
+  visitor.real({"connect_ms", "Longest wait for a connection to a worker."}, connect_ms, {1, kHourMs});
+  visitor.real({"admission_ms", "Longest wait of a request for a worker; then it is answered 503."}, admission_ms,
+               {1, kDayMs});
+  visitor.real({"first_byte_ms", "Longest wait for a worker's first byte; then 504."}, first_byte_ms, {1, kDayMs});
+  visitor.real({"stream_idle_ms", "Longest silence of a worker within an answer; then the stream ends with an error."},
+               stream_idle_ms, {1, kDayMs});
+  visitor.real({"client_stall_ms", "How long a client may take nothing while bytes wait for it."}, client_stall_ms,
+               {1, kDayMs});
+  visitor.real({"worker_idle_ms", "How long an idle connection to a worker is kept; engines close theirs after 5 s."},
+               worker_idle_ms, {0, kHourMs});
+  visitor.real({"drain_ms", "How long running requests may go on after a request to stop."}, drain_ms, {0, kDayMs});
+}
+
+void ServeParams::visit_params(ParamVisitor& visitor) {
+  visitor.text({"listen", "Address for clients, as host:port."}, listen);
+  visitor.text({"admin", "Address for metrics and administration, as host:port; loopback only."}, admin);
+  visitor.integer_or_auto({"io_threads", "Threads that own connections; auto means the cores less one."}, io_threads,
+                          kAuto, {1, 1024});
+  visitor.choice({"log_level", "Least severe log lines that are written."}, log_level, kLogLevels);
+  visitor.nested({"limits", "Bounds on what clients may send."}, limits);
+  visitor.nested({"timeouts", "Longest waits."}, timeouts);
+  visitor.nested_list({"fleets", "Fleets of workers; each serves one set of models.", true}, fleets);
+}
+
+std::expected<ListenAddress, std::string> parse_listen_address(const std::string& text) {
+  const auto colon = text.rfind(':');
+  if (colon == std::string::npos) return std::unexpected("expected host:port");
+  std::string host = text.substr(0, colon);
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  boost::system::error_code failure;
+  boost::asio::ip::make_address(host, failure);
+  if (failure) return std::unexpected("expected an IP address before the port");
+  const std::string_view digits = std::string_view{text}.substr(colon + 1);
+  std::uint16_t port = 0;
+  const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
+  if (digits.empty() || parsed.ec != std::errc{} || parsed.ptr != digits.data() + digits.size()) {
+    return std::unexpected("expected a port 0..65535");
+  }
+  return ListenAddress{std::move(host), port};
+}
+
+namespace {
+
+using Problems = std::vector<std::string>;
+
+void add_problem(Problems& problems, const std::string& key, const std::string& value, std::string_view expected) {
+  problems.push_back(key + " = " + value + ": " + std::string{expected});
+}
+
+void check_addresses(const ServeParams& params, Problems& problems) {
+  const auto listen = parse_listen_address(params.listen);
+  if (!listen) add_problem(problems, "listen", params.listen, listen.error());
+  const auto admin = parse_listen_address(params.admin);
+  if (!admin) {
+    add_problem(problems, "admin", params.admin, admin.error());
+  } else if (!boost::asio::ip::make_address(admin->host).is_loopback()) {
+    add_problem(problems, "admin", params.admin, "expected a loopback address, because it asks for no password");
+  }
+}
+
+// Returns the group's number of workers.
+std::size_t check_workers(const GroupParams& group, const std::string& key, std::map<std::string, std::string>& seen,
+                          Problems& problems) {
+  std::size_t count = 0;
+  for (std::size_t w = 0; w < group.workers.size(); ++w) {
+    const WorkerParams& worker = group.workers[w];
+    const std::string worker_key = key + ".workers[" + std::to_string(w) + "]";
+    count += static_cast<std::size_t>(worker.ranks);
+    const auto endpoint = net::parse_http_url(worker.url);
+    if (!endpoint) {
+      add_problem(problems, worker_key + ".url", worker.url, endpoint.error());
+      continue;
+    }
+    if (endpoint->port + worker.ranks - 1 > 65'535) {
+      add_problem(problems, worker_key + ".ranks", std::to_string(worker.ranks), "expected ports up to 65535");
+      continue;
+    }
+    for (std::int64_t rank = 0; rank < worker.ranks; ++rank) {
+      const net::Endpoint address{endpoint->host, static_cast<std::uint16_t>(endpoint->port + rank)};
+      const auto [earlier, fresh] = seen.emplace(address.authority(), worker_key);
+      if (!fresh) {
+        add_problem(problems, worker_key + ".url", worker.url,
+                    address.authority() + " is already a worker of " + earlier->second);
+      }
+    }
+  }
+  return count;
+}
+
+void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std::string, std::string>& seen,
+                 Problems& problems) {
+  if (fleet.groups.empty()) add_problem(problems, key + ".groups", "[]", "expected at least one group");
+  if (const auto valid = validate(fleet.policy, key + ".policy."); !valid) problems.push_back(valid.error());
+  std::set<std::string> names;
+  for (std::size_t g = 0; g < fleet.groups.size(); ++g) {
+    const GroupParams& group = fleet.groups[g];
+    const std::string group_key = key + ".groups[" + std::to_string(g) + "]";
+    if (!names.insert(group.name).second) add_problem(problems, group_key + ".name", group.name, "is given twice");
+    if (group.workers.empty()) add_problem(problems, group_key + ".workers", "[]", "expected at least one worker");
+    const std::size_t workers = check_workers(group, group_key, seen, problems);
+    if (workers == 0) continue;
+    const auto fits = validate_for_group(fleet.policy, group.name, workers, fleet.barrier);
+    if (!fits) problems.push_back(group_key + ": " + fits.error());
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> problems_of(const ServeParams& params) {
+  Problems problems;
+  check_addresses(params, problems);
+  if (params.fleets.empty()) add_problem(problems, "fleets", "[]", "expected at least one fleet");
+  std::map<std::string, std::string> worker_addresses;
+  std::map<std::string, std::string> model_names;
+  std::set<std::string> fleet_names;
+  for (std::size_t f = 0; f < params.fleets.size(); ++f) {
+    const FleetParams& fleet = params.fleets[f];
+    const std::string key = "fleets[" + std::to_string(f) + "]";
+    if (!fleet_names.insert(fleet.name).second) add_problem(problems, key + ".name", fleet.name, "is given twice");
+    check_fleet(fleet, key, worker_addresses, problems);
+    if (fleet.models.empty() && params.fleets.size() > 1) {
+      add_problem(problems, key + ".models", "[]", "expected the models of each fleet when there are several fleets");
+    }
+    for (const ModelParams& model : fleet.models) {
+      std::vector<std::string> asked = model.aliases;
+      asked.push_back(model.name);
+      for (const std::string& name : asked) {
+        const auto [earlier, fresh] = model_names.emplace(name, key);
+        if (!fresh) add_problem(problems, key + ".models", name, "is already a name in " + earlier->second);
+      }
+    }
+  }
+  return problems;
+}
+
+}  // namespace balanceroute::proxy

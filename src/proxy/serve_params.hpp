@@ -1,0 +1,93 @@
+// serve_params.hpp - everything that `balanceroute serve` can be told, declared once.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <vector>
+
+#include "core/params.hpp"
+#include "policy/policy_params.hpp"
+
+namespace balanceroute::proxy {
+
+// One decode engine server. With several ranks they listen on consecutive ports from the URL's on.
+struct WorkerParams {
+  std::string url;
+  std::int64_t ranks = 1;
+
+  void visit_params(ParamVisitor& visitor);
+};
+
+struct GroupParams {
+  std::string name;
+  std::int64_t slots = 0;
+  std::vector<WorkerParams> workers;
+
+  void visit_params(ParamVisitor& visitor);
+};
+
+struct ModelParams {
+  std::string name;
+  std::vector<std::string> aliases;
+
+  void visit_params(ParamVisitor& visitor);
+};
+
+struct FleetParams {
+  std::string name = "default";
+  std::vector<ModelParams> models;
+  std::string dialect = "aggregated";
+  bool barrier = true;
+  PolicyParams policy;
+  double round_delay_ms = 3;
+  std::vector<GroupParams> groups;
+
+  void visit_params(ParamVisitor& visitor);
+};
+
+struct LimitParams {
+  std::int64_t head_bytes = 64 * 1024;
+  std::int64_t body_bytes = 64 * 1024 * 1024;
+  std::int64_t waiting_requests = 16'384;
+  std::int64_t connections = 0;
+
+  void visit_params(ParamVisitor& visitor);
+};
+
+struct TimeoutParams {
+  double connect_ms = 2'000;
+  double admission_ms = 600'000;
+  double first_byte_ms = 300'000;
+  double stream_idle_ms = 60'000;
+  double client_stall_ms = 60'000;
+  double worker_idle_ms = 4'000;
+  double drain_ms = 30'000;
+
+  void visit_params(ParamVisitor& visitor);
+};
+
+struct ServeParams {
+  std::string listen = "127.0.0.1:8080";
+  std::string admin = "127.0.0.1:8081";
+  std::int64_t io_threads = kAuto;
+  std::string log_level = "info";
+  LimitParams limits;
+  TimeoutParams timeouts;
+  std::vector<FleetParams> fleets;
+
+  static constexpr std::int64_t kAuto = -1;
+  void visit_params(ParamVisitor& visitor);
+};
+
+// What no single setting can say: every problem found, each naming its key, value and what was expected.
+std::vector<std::string> problems_of(const ServeParams& params);
+
+// "host:port" with an IP address, IPv6 in brackets; the error says what is wrong.
+struct ListenAddress {
+  std::string host;
+  std::uint16_t port;
+};
+std::expected<ListenAddress, std::string> parse_listen_address(const std::string& text);
+
+}  // namespace balanceroute::proxy
