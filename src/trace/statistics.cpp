@@ -1,0 +1,43 @@
+#include "trace/statistics.hpp"
+
+#include <cassert>
+#include <chrono>
+
+namespace balanceroute::trace {
+
+LengthStatistics length_statistics(std::span<const TraceRequest> requests) {
+  if (requests.empty()) return {};
+  double prompts = 0;
+  double outputs = 0;
+  double squares = 0;
+  double token_steps = 0;
+  for (const auto& request : requests) {
+    const auto prompt = static_cast<double>(request.prompt.count());
+    const auto output = static_cast<double>(request.output.count());
+    prompts += prompt;
+    outputs += output;
+    squares += output * output;
+    token_steps += prompt * output + output * (output - 1) / 2;
+  }
+  const auto count = static_cast<double>(requests.size());
+  return {.requests = std::ssize(requests),
+          .mean_prompt = prompts / count,
+          .mean_output = outputs / count,
+          .mean_squared_output = squares / count,
+          .busy_slot_weight = token_steps / outputs};
+}
+
+double arrival_rate(std::span<const TraceRequest> requests) {
+  if (requests.empty()) return 0;
+  const std::chrono::duration<double> span = requests.back().arrival - requests.front().arrival;
+  return span.count() > 0 ? static_cast<double>(requests.size() - 1) / span.count() : 0;
+}
+
+double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet) {
+  assert(lengths.mean_output > 0);
+  const auto slots = static_cast<double>(fleet.slots);
+  const double step_ms = fleet.fixed_ms + fleet.per_token_ms * slots * lengths.busy_slot_weight;
+  return static_cast<double>(fleet.workers) * slots / (lengths.mean_output * step_ms / 1e3);
+}
+
+}  // namespace balanceroute::trace

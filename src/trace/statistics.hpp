@@ -1,0 +1,40 @@
+// statistics.hpp - the figures of a trace that decide how much load it is to a fleet.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "trace/trace.hpp"
+
+namespace balanceroute::trace {
+
+// Means over requests, in tokens, but for the last.
+struct LengthStatistics {
+  std::int64_t requests = 0;
+  double mean_prompt = 0;
+  double mean_output = 0;
+  double mean_squared_output = 0;
+  // Mean load of a busy slot. A slot is seen for as long as its request lasts, so long outputs weigh more:
+  // sum(s*o + o*(o-1)/2) / sum(o) over prompts s and outputs o.
+  double busy_slot_weight = 0;
+};
+
+// All zero for no requests.
+[[nodiscard]] LengthStatistics length_statistics(std::span<const TraceRequest> requests);
+
+// Arrivals a second between the first request and the last; zero when they span no time.
+[[nodiscard]] double arrival_rate(std::span<const TraceRequest> requests);
+
+// A fleet as the capacity formula sees it: perfectly balanced, all slots busy.
+struct FleetShape {
+  std::int64_t workers = 1;
+  std::int64_t slots = 1;  // of one worker
+  double fixed_ms = 0;     // step time = fixed + per_token * load of a worker
+  double per_token_ms = 0;
+};
+
+// Requests a second that the fleet finishes with every slot always busy and all loads equal:
+// G*B / (mean_o * (fixed + per_token*B*w)). True load is the arrival rate over this.
+[[nodiscard]] double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet);
+
+}  // namespace balanceroute::trace

@@ -1,0 +1,99 @@
+// Laws of the load figures: the busy-slot weight, capacity, and the stationary law that both rest on.
+#include "trace/statistics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "trace/reader.hpp"
+#include "trace/stationary_law.hpp"
+
+namespace balanceroute::trace {
+namespace {
+
+using std::chrono::seconds;
+
+std::vector<TraceRequest> pair_of_requests() {
+  return {{seconds{0}, Tokens{10}, Tokens{1}, {}}, {seconds{4}, Tokens{20}, Tokens{3}, {}}};
+}
+
+// Law: the weight averages over token-steps. Here they read 10 | 20, 21, 22.
+TEST(LengthStatistics, WeightAveragesOverTokenSteps) {
+  const auto lengths = length_statistics(pair_of_requests());
+  EXPECT_EQ(lengths.requests, 2);
+  EXPECT_DOUBLE_EQ(lengths.mean_prompt, 15);
+  EXPECT_DOUBLE_EQ(lengths.mean_output, 2);
+  EXPECT_DOUBLE_EQ(lengths.mean_squared_output, 5);
+  EXPECT_DOUBLE_EQ(lengths.busy_slot_weight, (10 + 20 + 21 + 22) / 4.0);
+}
+
+TEST(LengthStatistics, NoRequestsHaveNoFigures) {
+  const auto lengths = length_statistics({});
+  EXPECT_EQ(lengths.requests, 0);
+  EXPECT_EQ(lengths.busy_slot_weight, 0);
+  EXPECT_EQ(arrival_rate({}), 0);
+}
+
+TEST(ArrivalRate, CountsGapsNotRequests) {
+  EXPECT_DOUBLE_EQ(arrival_rate(pair_of_requests()), 0.25);
+  auto together = pair_of_requests();
+  together[1].arrival = seconds{0};
+  EXPECT_EQ(arrival_rate(together), 0);
+}
+
+// Law: 2 workers of 4 slots, steps of 2 + 0.5 * 4 * 18.25 ms, 2 tokens a request.
+TEST(Capacity, IsSlotsOverTheTimeOfARequest) {
+  const auto lengths = length_statistics(pair_of_requests());
+  const double step_s = (2 + 0.5 * 4 * 18.25) / 1e3;
+  EXPECT_DOUBLE_EQ(capacity_per_second(lengths, {.workers = 2, .slots = 4, .fixed_ms = 2, .per_token_ms = 0.5}),
+                   8 / (2 * step_s));
+}
+
+TEST(LengthStatistics, MatchThePublishedFiguresOfTheSegment) {
+  const auto trace = read_trace("examples/traces/azure2023_conv_segment.csv");
+  ASSERT_TRUE(trace) << trace.error();
+  const auto lengths = length_statistics(trace->requests);
+  EXPECT_NEAR(lengths.mean_prompt, 1100.4, 0.05);
+  EXPECT_NEAR(lengths.mean_output, 211.4, 0.05);
+  EXPECT_NEAR(lengths.busy_slot_weight, 1236.1, 0.05);
+  EXPECT_NEAR(arrival_rate(trace->requests), 5.345, 0.001);
+}
+
+// Law: every token-step of the trace is equally likely: request 0 at age 0, request 1 at ages 0, 1, 2.
+TEST(StationaryLaw, IsLengthBiasedWithUniformAge) {
+  const StationaryLaw law{pair_of_requests()};
+  Random random{11};
+  std::map<std::pair<std::size_t, std::int64_t>, int> seen;
+  for (int i = 0; i < 40'000; ++i) {
+    const auto running = law.draw(random);
+    ++seen[{running.index, running.age.count()}];
+  }
+  const std::vector<std::pair<std::size_t, std::int64_t>> possible{{0, 0}, {1, 0}, {1, 1}, {1, 2}};
+  ASSERT_EQ(seen.size(), possible.size());
+  for (const auto& place : possible) EXPECT_NEAR(seen[place], 10'000, 400);
+}
+
+// Law: the mean load of a drawn slot is the busy-slot weight, by which capacity is counted.
+TEST(StationaryLaw, MeanLoadIsTheBusySlotWeight) {
+  const auto trace = read_trace("examples/traces/azure2023_conv_segment.csv");
+  ASSERT_TRUE(trace) << trace.error();
+  const StationaryLaw law{trace->requests};
+  Random random{5};
+  constexpr int draws = 200'000;
+  double sum = 0;
+  for (int i = 0; i < draws; ++i) {
+    const auto running = law.draw(random);
+    const auto& request = trace->requests[running.index];
+    ASSERT_LT(running.age, request.output);
+    sum += static_cast<double>((request.prompt + running.age).count());
+  }
+  const double weight = length_statistics(trace->requests).busy_slot_weight;
+  EXPECT_NEAR(sum / draws / weight, 1, 0.01);
+}
+
+}  // namespace
+}  // namespace balanceroute::trace
