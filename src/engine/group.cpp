@@ -1,0 +1,129 @@
+#include "engine/group.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+namespace balanceroute::engine {
+namespace {
+
+Request request_of(const Sequence& sequence) {
+  return {.id = sequence.id, .prompt = sequence.prompt, .generated = sequence.age};
+}
+
+}  // namespace
+
+Group::Group(std::size_t workers, std::int64_t slots)
+    : workers_(workers), slots_{slots}, lists_{2 * workers}, step_loads_(workers) {
+  assert(slots >= 1);
+}
+
+SequenceHandle Group::bind(std::size_t worker, const Sequence& sequence) {
+  assert(worker < workers_.size());
+  assert(sequence.age >= Tokens{0} && sequence.age < sequence.output);
+  const auto index = allocate();
+  Place& place = places_[index];
+  place.sequence = sequence;
+  place.worker = static_cast<std::uint32_t>(worker);
+  place.state = State::queued;
+  lists_.push_back(queue_list(worker), index);
+  ++workers_[worker].queued;
+  ++queued_;
+  return handle_of(index);
+}
+
+bool Group::abort(SequenceHandle handle) {
+  const auto index = handle.index_;
+  if (index >= places_.size() || places_[index].generation != handle.generation_) return false;
+  if (places_[index].state == State::running) {
+    calendar_.cancel(index);
+    vacate(index);
+  } else {
+    unqueue(index);
+  }
+  release(index);
+  return true;
+}
+
+std::span<const SequenceMove> Group::leave() {
+  due_.clear();
+  moves_.clear();
+  calendar_.take_due(step_, due_);
+  for (const auto index : due_) {
+    moves_.push_back(move_of(index));
+    vacate(index);
+    release(index);
+  }
+  return moves_;
+}
+
+std::span<const SequenceMove> Group::enter() {
+  moves_.clear();
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+    while (workers_[worker].queued > 0 && workers_[worker].active < slots_) {
+      start(worker, lists_.front(queue_list(worker)));
+    }
+    step_loads_[worker] = workers_[worker].load;
+  }
+  envelope_ = step_loads_.empty() ? Tokens{0} : std::ranges::max(step_loads_);
+  step_active_ = active_;
+  return moves_;
+}
+
+void Group::advance() {
+  for (Worker& worker : workers_) worker.load += load_model_.growth(worker.active, Steps{1});
+  step_ += Steps{1};
+}
+
+SequenceMove Group::move_of(std::uint32_t index) const {
+  return {handle_of(index), places_[index].sequence.id, places_[index].worker};
+}
+
+std::uint32_t Group::allocate() {
+  if (free_places_.empty()) {
+    places_.emplace_back();
+    lists_.grow_to(places_.size());
+    calendar_.grow_to(places_.size());
+    return static_cast<std::uint32_t>(places_.size() - 1);
+  }
+  const auto index = free_places_.back();
+  free_places_.pop_back();
+  return index;
+}
+
+void Group::release(std::uint32_t index) {
+  places_[index].state = State::free;
+  ++places_[index].generation;
+  free_places_.push_back(index);
+}
+
+// From the head of the FIFO into a slot.
+void Group::start(std::size_t worker, std::uint32_t index) {
+  unqueue(index);
+  Place& place = places_[index];
+  place.state = State::running;
+  place.entered = step_;
+  lists_.push_back(running_list(worker), index);
+  calendar_.schedule(index, step_ + Steps{(place.sequence.output - place.sequence.age).count()});
+  workers_[worker].load += load_model_.weight_on_entry(request_of(place.sequence));
+  ++workers_[worker].active;
+  ++active_;
+  moves_.push_back(move_of(index));
+}
+
+void Group::vacate(std::uint32_t index) {
+  const Place& place = places_[index];
+  Worker& worker = workers_[place.worker];
+  lists_.erase(running_list(place.worker), index);
+  worker.load -= load_model_.weight_at(request_of(place.sequence), generated(place));
+  --worker.active;
+  --active_;
+}
+
+void Group::unqueue(std::uint32_t index) {
+  const Place& place = places_[index];
+  lists_.erase(queue_list(place.worker), index);
+  --workers_[place.worker].queued;
+  --queued_;
+}
+
+}  // namespace balanceroute::engine

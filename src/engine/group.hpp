@@ -1,0 +1,171 @@
+// group.hpp - a data-parallel group of decode workers that meet at a barrier in every step.
+//
+// The model that simulator and emulator share; it has no clock: whoever drives it decides what a step's time means.
+// A step is, in this order:
+//
+//   leave()    what finished in the last step goes out and frees its slot
+//   bind()     decisions of the router (allowed at any other moment too)
+//   enter()    bound sequences move from their worker's FIFO into free slots; the loads of the step stand
+//   ...        the step takes StepTime(envelope)
+//   advance()  every running sequence has one token more
+//
+// Source: docs/algorithm.md, "Engine model".
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/ids.hpp"
+#include "core/load_model.hpp"
+#include "core/units.hpp"
+#include "engine/completion_calendar.hpp"
+#include "engine/index_lists.hpp"
+
+namespace balanceroute::engine {
+
+// Sequence is one answer to be generated. The engine knows how long it will be; the router does not.
+struct Sequence {
+  RequestId id;
+  Tokens prompt;
+  Tokens output;  // tokens at its end, age included
+  Tokens age{0};  // tokens it has already generated when it is bound, below `output`
+};
+
+// SequenceHandle names a bound sequence until it left or was aborted; a stale one is recognised.
+class SequenceHandle {
+ public:
+  SequenceHandle() = default;
+
+  // Small number that no other bound sequence of the group has: for tables of the owner.
+  [[nodiscard]] std::uint32_t index() const { return index_; }
+
+  friend bool operator==(SequenceHandle, SequenceHandle) = default;
+
+ private:
+  friend class Group;
+  SequenceHandle(std::uint32_t index, std::uint32_t generation) : index_{index}, generation_{generation} {}
+  std::uint32_t index_ = IndexLists::kNone;
+  std::uint32_t generation_ = 0;
+};
+
+// A sequence that went into a slot, or out of it.
+struct SequenceMove {
+  SequenceHandle handle;
+  RequestId id;
+  std::size_t worker = 0;
+};
+
+// A running sequence as it stands.
+struct RunningSequence {
+  SequenceHandle handle;
+  RequestId id;
+  Tokens generated;
+  Tokens output;
+
+  [[nodiscard]] bool finished() const { return generated == output; }
+};
+
+// The loads of one step.
+struct StepLoads {
+  std::span<const Tokens> loads;  // by worker
+  Tokens envelope;
+  std::int64_t active = 0;  // sequences in slots
+};
+
+// Group is G workers with B slots each and a FIFO of bound sequences before them.
+//   Units       load of a worker: sum over its slots of LoadModel::weight_at.
+//   Invariants  a worker has a free slot or an empty FIFO after enter(); loads are exact.
+//   Cost        a step O(G + sequences that enter or leave), bind() and abort() O(1); memory linear in bound sequences.
+//   Lifetime    spans are valid until the next call that is not const.
+//   Threads     not synchronised.
+class Group {
+ public:
+  Group(std::size_t workers, std::int64_t slots);
+
+  // Appends to the worker's FIFO.
+  SequenceHandle bind(std::size_t worker, const Sequence& sequence);
+
+  // Takes a sequence out, queued or running; false when it is gone already. A slot is free again at once; the loads
+  // that enter() told for the running step are not rewritten.
+  bool abort(SequenceHandle handle);
+
+  // The three parts of a step. Departures are told in order of entry, entries by worker and then by FIFO.
+  std::span<const SequenceMove> leave();
+  std::span<const SequenceMove> enter();
+  void advance();
+
+  // As of the last enter().
+  [[nodiscard]] StepLoads step_loads() const { return {step_loads_, envelope_, step_active_}; }
+
+  [[nodiscard]] std::size_t workers() const { return workers_.size(); }
+  [[nodiscard]] std::int64_t slots() const { return slots_; }
+  [[nodiscard]] Steps step() const { return step_; }  // steps done
+  [[nodiscard]] Tokens load(std::size_t worker) const { return workers_[worker].load; }
+  [[nodiscard]] std::int64_t active(std::size_t worker) const { return workers_[worker].active; }
+  [[nodiscard]] std::int64_t queued(std::size_t worker) const { return workers_[worker].queued; }
+  [[nodiscard]] std::int64_t active() const { return active_; }
+  [[nodiscard]] std::int64_t queued() const { return queued_; }
+
+  // Calls visit(RunningSequence) for each of the worker's slots in use, oldest entry first.
+  template <class Visit>
+  void for_each_running(std::size_t worker, Visit&& visit) const {
+    for (auto index = lists_.front(running_list(worker)); index != IndexLists::kNone; index = lists_.next(index)) {
+      const Place& place = places_[index];
+      visit(RunningSequence{handle_of(index), place.sequence.id, generated(place), place.sequence.output});
+    }
+  }
+
+ private:
+  enum class State : std::uint8_t { free, queued, running };
+
+  struct Worker {
+    Tokens load{0};
+    std::int64_t active = 0;
+    std::int64_t queued = 0;
+  };
+
+  struct Place {
+    Sequence sequence;
+    Steps entered{0};
+    std::uint32_t worker = 0;
+    std::uint32_t generation = 0;
+    State state = State::free;
+  };
+
+  [[nodiscard]] static std::size_t queue_list(std::size_t worker) { return 2 * worker; }
+  [[nodiscard]] static std::size_t running_list(std::size_t worker) { return 2 * worker + 1; }
+  [[nodiscard]] SequenceHandle handle_of(std::uint32_t index) const { return {index, places_[index].generation}; }
+  [[nodiscard]] SequenceMove move_of(std::uint32_t index) const;
+  // Tokens of a running sequence: ages are not counted one by one but follow from the step of entry.
+  [[nodiscard]] Tokens generated(const Place& place) const {
+    return place.sequence.age + Tokens{(step_ - place.entered).count()};
+  }
+
+  std::uint32_t allocate();
+  void release(std::uint32_t index);
+  void start(std::size_t worker, std::uint32_t index);
+  void vacate(std::uint32_t index);
+  void unqueue(std::uint32_t index);
+
+  LoadModel load_model_;
+  std::vector<Worker> workers_;
+  std::int64_t slots_;
+  Steps step_{0};
+  std::int64_t active_ = 0;
+  std::int64_t queued_ = 0;
+
+  std::vector<Place> places_;
+  std::vector<std::uint32_t> free_places_;
+  IndexLists lists_;  // of each worker: its FIFO and its slots in use
+  CompletionCalendar calendar_;
+
+  std::vector<Tokens> step_loads_;
+  Tokens envelope_{0};
+  std::int64_t step_active_ = 0;
+  std::vector<IndexLists::Index> due_;
+  std::vector<SequenceMove> moves_;
+};
+
+}  // namespace balanceroute::engine

@@ -1,0 +1,178 @@
+// The fast group against the slow obvious one, step by step, on random scripts of bindings and aborts.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "engine/group.hpp"
+
+namespace balanceroute::engine {
+namespace {
+
+struct NaiveSequence {
+  std::uint64_t id = 0;
+  std::int64_t prompt = 0;
+  std::int64_t output = 0;
+  std::int64_t generated = 0;
+  std::size_t worker = 0;
+};
+
+// Counts every token of every sequence in every step.
+class NaiveGroup {
+ public:
+  NaiveGroup(std::size_t workers, std::int64_t slots) : queues_(workers), slots_{slots} {}
+
+  void bind(const NaiveSequence& sequence) { queues_[sequence.worker].push_back(sequence); }
+
+  bool abort(std::uint64_t id) {
+    const auto named = [id](const NaiveSequence& each) { return each.id == id; };
+    for (auto& queue : queues_) {
+      if (std::erase_if(queue, named) > 0) return true;
+    }
+    return std::erase_if(running_, named) > 0;
+  }
+
+  std::vector<std::uint64_t> leave() {
+    std::vector<std::uint64_t> left;
+    for (const auto& each : running_) {
+      if (each.generated == each.output) left.push_back(each.id);
+    }
+    std::erase_if(running_, [](const NaiveSequence& each) { return each.generated == each.output; });
+    return left;
+  }
+
+  std::vector<std::uint64_t> enter() {
+    std::vector<std::uint64_t> entered;
+    for (std::size_t worker = 0; worker < queues_.size(); ++worker) {
+      while (!queues_[worker].empty() && std::ssize(of(worker)) < slots_) {
+        running_.push_back(queues_[worker].front());
+        entered.push_back(queues_[worker].front().id);
+        queues_[worker].pop_front();
+      }
+    }
+    return entered;
+  }
+
+  void advance() {
+    for (auto& each : running_) ++each.generated;
+  }
+
+  // Running sequences of a worker in order of entry.
+  std::vector<NaiveSequence> of(std::size_t worker) const {
+    std::vector<NaiveSequence> result;
+    std::ranges::copy_if(running_, std::back_inserter(result),
+                         [worker](const NaiveSequence& each) { return each.worker == worker; });
+    return result;
+  }
+
+  std::int64_t load(std::size_t worker) const {
+    std::int64_t sum = 0;
+    for (const auto& each : of(worker)) sum += each.prompt + each.generated;
+    return sum;
+  }
+
+  std::int64_t queued(std::size_t worker) const { return std::ssize(queues_[worker]); }
+
+ private:
+  std::vector<std::deque<NaiveSequence>> queues_;
+  std::int64_t slots_;
+  std::vector<NaiveSequence> running_;  // in order of entry
+};
+
+std::vector<std::uint64_t> ids(std::span<const SequenceMove> moves) {
+  std::vector<std::uint64_t> result;
+  for (const auto& move : moves) result.push_back(move.id.value());
+  return result;
+}
+
+void check_equal(const Group& fast, const NaiveGroup& slow) {
+  std::int64_t active = 0;
+  for (std::size_t worker = 0; worker < fast.workers(); ++worker) {
+    const auto expected = slow.of(worker);
+    RC_ASSERT(fast.load(worker).count() == slow.load(worker));
+    RC_ASSERT(fast.active(worker) == std::ssize(expected));
+    RC_ASSERT(fast.queued(worker) == slow.queued(worker));
+    active += fast.active(worker);
+    std::size_t place = 0;
+    fast.for_each_running(worker, [&](const RunningSequence& each) {
+      RC_ASSERT(place < expected.size());
+      RC_ASSERT(each.id.value() == expected[place].id);
+      RC_ASSERT(each.generated.count() == expected[place].generated);
+      RC_ASSERT(each.finished() == (expected[place].generated == expected[place].output));
+      ++place;
+    });
+    RC_ASSERT(place == expected.size());
+  }
+  RC_ASSERT(fast.active() == active);
+}
+
+// Drives both groups with one script and compares them after every action.
+class Duel {
+ public:
+  Duel(std::size_t workers, std::int64_t slots) : fast_{workers, slots}, slow_{workers, slots} {}
+
+  void run(int steps) {
+    for (int step = 0; step < steps; ++step) {
+      RC_ASSERT(ids(fast_.leave()) == slow_.leave());
+      disturb();
+      RC_ASSERT(ids(fast_.enter()) == slow_.enter());
+      check_loads();
+      disturb();
+      fast_.advance();
+      slow_.advance();
+      disturb();
+    }
+  }
+
+ private:
+  void disturb() {
+    for (int count = *rc::gen::inRange(0, 3); count > 0; --count) bind();
+    if (!handles_.empty() && *rc::gen::inRange(0, 3) == 0) abort();
+    check_equal(fast_, slow_);
+  }
+
+  void bind() {
+    NaiveSequence sequence{.id = handles_.size(),
+                           .prompt = *rc::gen::inRange(0, 5000),
+                           .output = *rc::gen::element(1, 2, 3, 7, 20, 1500),
+                           .worker = *rc::gen::inRange(std::size_t{0}, fast_.workers())};
+    sequence.generated = *rc::gen::inRange(std::int64_t{0}, sequence.output);
+    slow_.bind(sequence);
+    handles_.push_back(fast_.bind(sequence.worker, {RequestId{sequence.id}, Tokens{sequence.prompt},
+                                                    Tokens{sequence.output}, Tokens{sequence.generated}}));
+  }
+
+  // Of any sequence ever bound, so that stale handles occur too.
+  void abort() {
+    const auto id = *rc::gen::inRange(std::size_t{0}, handles_.size());
+    RC_ASSERT(fast_.abort(handles_[id]) == slow_.abort(id));
+  }
+
+  void check_loads() const {
+    const auto told = fast_.step_loads();
+    std::int64_t envelope = 0;
+    for (std::size_t worker = 0; worker < fast_.workers(); ++worker) {
+      RC_ASSERT(told.loads[worker].count() == slow_.load(worker));
+      envelope = std::max(envelope, slow_.load(worker));
+    }
+    RC_ASSERT(told.envelope.count() == envelope);
+    RC_ASSERT(told.active == fast_.active());
+  }
+
+  Group fast_;
+  NaiveGroup slow_;
+  std::vector<SequenceHandle> handles_;  // by id
+};
+
+TEST(GroupProperty, EqualsTheNaiveGroupStepByStep) {
+  ASSERT_TRUE(rc::check("fast group == naive group", [] {
+    const auto workers = *rc::gen::inRange(std::size_t{1}, std::size_t{6});
+    const auto slots = *rc::gen::inRange(1, 5);
+    Duel{workers, slots}.run(*rc::gen::inRange(1, 60));
+  }));
+}
+
+}  // namespace
+}  // namespace balanceroute::engine
