@@ -7,14 +7,9 @@
 #include <span>
 
 #include "core/units.hpp"
+#include "stats/step_time.hpp"
 
 namespace balanceroute {
-
-// StepTime is the line T = fixed + per_token * envelope.
-struct StepTime {
-  double fixed_ms;
-  double per_token_ms;
-};
 
 // ImbalanceMeter adds up what each step's loads were worth.
 //   Units    loads in tokens a step; all means are over steps.
