@@ -1,7 +1,38 @@
-// main.cpp - the `balanceroute` command.
-#include <cstdio>
+// main.cpp - the `balanceroute` program: its table of commands, its exit code.
+#include <array>
+#include <exception>
+#include <iostream>
+#include <utility>
 
-int main() {
-  std::puts("balanceroute " BALANCEROUTE_VERSION);
-  return 0;
+#include "cli/command_group.hpp"
+#include "cli/command_line.hpp"
+#include "cli/commands.hpp"
+
+namespace balanceroute::cli {
+namespace {
+
+constexpr std::array<CommandEntry, 0> kCommands{};
+
+int fail(const Failure& failure) {
+  std::cerr << "balanceroute: " << failure.message << '\n';
+  return std::to_underlying(failure.code);
+}
+
+int run(int argc, const char* const* argv) {
+  CommandGroup program{kCommands};
+  if (const auto done = run_command_line(program, argc, argv); !done) return fail(done.error());
+  if (!std::cout.flush()) return fail({ExitCode::run_failed, "standard output: cannot be written to"});
+  return std::to_underlying(ExitCode::ok);
+}
+
+}  // namespace
+}  // namespace balanceroute::cli
+
+int main(int argc, char** argv) {
+  using namespace balanceroute::cli;
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& fault) {
+    return fail({ExitCode::run_failed, fault.what()});
+  }
 }

@@ -1,0 +1,97 @@
+#include "config/flags.hpp"
+
+#include <CLI/App.hpp>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+#include "config/setting_visitor.hpp"
+
+namespace balanceroute {
+namespace {
+
+std::string_view placeholder(ScalarSetting::Type type) {
+  switch (type) {
+    case ScalarSetting::Type::integer:
+      return "N";
+    case ScalarSetting::Type::number:
+      return "X";
+    case ScalarSetting::Type::flag:
+      return "true|false";
+    case ScalarSetting::Type::text:
+      return "TEXT";
+  }
+  std::unreachable();
+}
+
+std::vector<std::string> split_at_commas(std::string_view text) {
+  std::vector<std::string> parts;
+  if (text.empty()) return parts;
+  for (const auto part : text | std::views::split(',')) parts.emplace_back(part.begin(), part.end());
+  return parts;
+}
+
+std::string help_text(const ParamInfo& info, std::string_view expected, std::string_view standard) {
+  std::string text{info.doc};
+  text += " [";
+  text += expected;
+  if (info.required) return text + "; required]";
+  if (!standard.empty() && !info.secret) text += "; default " + std::string{standard};
+  return text + "]";
+}
+
+class FlagAdder final : public SettingVisitor {
+ public:
+  FlagAdder(CLI::App& app, GivenSettings* given) : app_{app}, given_{given} {}
+
+  void texts(const ParamInfo& info, std::vector<std::string>& values) override {
+    add(info, "TEXT,...", help_text(info, "texts, parted by commas", ""), "texts, parted by commas",
+        [&values](std::string_view text) {
+          values = split_at_commas(text);
+          return true;
+        });
+  }
+
+  // Entries of a list have no names, so there can be no flags for them.
+  void list(const ParamInfo&, const ListAccess&) override {}
+
+ protected:
+  void scalar(const ParamInfo& info, const ScalarSetting& setting) override {
+    add(info, placeholder(setting.type), help_text(info, setting.expected, setting.value), setting.expected,
+        setting.assign);
+  }
+
+ private:
+  void add(const ParamInfo& info, std::string_view placeholder, std::string help, const std::string& expected,
+           const std::function<bool(std::string_view)>& assign) {
+    const std::string path = path_of(info);
+    const std::string name = flag_name(path);
+    const std::function<void(const std::string&)> take = [=, given = given_](const std::string& text) {
+      if (!assign(text)) {
+        throw CLI::ValidationError(name + " = " + text + ": expected " + expected, CLI::ExitCodes::ValidationError);
+      }
+      if (given) given->insert_or_assign(path, text);
+    };
+    CLI::Option* option = app_.add_option_function<std::string>(name, take, std::move(help));
+    option->type_name(std::string{placeholder});
+    if (info.required && !given_) option->required();  // there is no other place it could come from
+  }
+
+  CLI::App& app_;
+  GivenSettings* given_;
+};
+
+}  // namespace
+
+void add_flags(CLI::App& app, const std::function<void(ParamVisitor&)>& params, GivenSettings* given) {
+  FlagAdder adder{app, given};
+  params(adder);
+}
+
+std::string flag_name(std::string_view path) {
+  std::string name = "--";
+  for (const char c : path) name += c == '.' || c == '_' ? '-' : c;
+  return name;
+}
+
+}  // namespace balanceroute

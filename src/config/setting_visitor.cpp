@@ -1,0 +1,163 @@
+#include "config/setting_visitor.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+namespace balanceroute {
+namespace {
+
+// The value of a text that is a number and nothing else.
+template <class T>
+std::optional<T> number(std::string_view text) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+template <class T>
+std::optional<T> number_in(std::string_view text, ParamRange<T> range) {
+  const std::optional<T> value = number<T>(text);
+  const bool inside = value && *value >= range.low && *value <= range.high;  // false for NaN
+  return inside ? value : std::nullopt;
+}
+
+std::string spelled(std::int64_t value) {
+  return std::to_string(value);
+}
+
+// The shortest text that reads back as the same number, without an exponent where people would write none.
+std::string spelled(double value) {
+  constexpr double kSmallestPlain = 1e-4;
+  constexpr double kLargestPlain = 1e15;
+  const double size = std::abs(value);
+  const bool plain = value == 0 || (size >= kSmallestPlain && size < kLargestPlain);
+  std::array<char, 64> buffer{};
+  const auto end = plain ? std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed)
+                         : std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), end.ptr};
+}
+
+template <class T>
+std::string spelled(ParamRange<T> range, std::string_view anything) {
+  const bool open_below = range.low == std::numeric_limits<T>::lowest();
+  const bool open_above = range.high == std::numeric_limits<T>::max();
+  if (open_below && open_above) return std::string{anything};
+  if (open_below) return "at most " + spelled(range.high);
+  if (open_above) return "at least " + spelled(range.low);
+  return spelled(range.low) + ".." + spelled(range.high);
+}
+
+std::string joined(std::span<const std::string_view> options) {
+  std::string all;
+  for (const std::string_view option : options) {
+    if (!all.empty()) all += ", ";
+    all += option;
+  }
+  return all;
+}
+
+template <class T>
+bool assign_if(T& value, const std::optional<T>& read) {
+  if (read) value = *read;
+  return read.has_value();
+}
+
+}  // namespace
+
+std::string_view to_string(ScalarSetting::Type type) {
+  switch (type) {
+    case ScalarSetting::Type::integer:
+      return "integer";
+    case ScalarSetting::Type::number:
+      return "number";
+    case ScalarSetting::Type::flag:
+      return "flag";
+    case ScalarSetting::Type::text:
+      return "text";
+  }
+  std::unreachable();
+}
+
+void SettingVisitor::integer(const ParamInfo& info, std::int64_t& value, ParamRange<std::int64_t> range) {
+  scalar(info, {.type = ScalarSetting::Type::integer,
+                .expected = spelled(range, "an integer"),
+                .value = spelled(value),
+                .assign = [&value, range](std::string_view text) { return assign_if(value, number_in(text, range)); }});
+}
+
+void SettingVisitor::real(const ParamInfo& info, double& value, ParamRange<double> range) {
+  scalar(info, {.type = ScalarSetting::Type::number,
+                .expected = spelled(range, "a number"),
+                .value = spelled(value),
+                .assign = [&value, range](std::string_view text) { return assign_if(value, number_in(text, range)); }});
+}
+
+void SettingVisitor::flag(const ParamInfo& info, bool& value) {
+  scalar(info, {.type = ScalarSetting::Type::flag,
+                .expected = "true or false",
+                .value = value ? "true" : "false",
+                .assign = [&value](std::string_view text) {
+                  if (text != "true" && text != "false") return false;
+                  value = text == "true";
+                  return true;
+                }});
+}
+
+void SettingVisitor::text(const ParamInfo& info, std::string& value) {
+  const bool required = info.required;
+  scalar(info, {.type = ScalarSetting::Type::text,
+                .expected = "a text",
+                .value = value,
+                .assign = [&value, required](std::string_view text) {
+                  if (required && text.empty()) return false;
+                  value = text;
+                  return true;
+                }});
+}
+
+void SettingVisitor::choice(const ParamInfo& info, std::string& value, std::span<const std::string_view> options) {
+  scalar(info, {.type = ScalarSetting::Type::text,
+                .expected = "one of " + joined(options),
+                .value = value,
+                .assign = [&value, options](std::string_view text) {
+                  if (std::ranges::find(options, text) == options.end()) return false;
+                  value = text;
+                  return true;
+                }});
+}
+
+void SettingVisitor::integer_or_auto(const ParamInfo& info, std::int64_t& value, std::int64_t automatic,
+                                     ParamRange<std::int64_t> range) {
+  scalar(info, {.type = ScalarSetting::Type::integer,
+                .expected = spelled(range, "an integer") + " or auto",
+                .value = value == automatic ? "auto" : spelled(value),
+                .assign = [&value, automatic, range](std::string_view text) {
+                  if (text != "auto") return assign_if(value, number_in(text, range));
+                  value = automatic;
+                  return true;
+                }});
+}
+
+void SettingVisitor::section(const ParamInfo& info, const std::function<void(ParamVisitor&)>& visit) {
+  descend(path_of(info), visit);
+}
+
+void SettingVisitor::list(const ParamInfo& info, const ListAccess& access) {
+  for (std::size_t i = 0; i < access.size(); ++i) {
+    descend(path_of(info) + "[" + std::to_string(i) + "]", [&](ParamVisitor& inner) { access.visit(i, inner); });
+  }
+}
+
+void SettingVisitor::descend(std::string_view path, const std::function<void(ParamVisitor&)>& visit) {
+  const std::string outer = std::exchange(prefix_, std::string{path} + ".");
+  visit(*this);
+  prefix_ = outer;
+}
+
+}  // namespace balanceroute
