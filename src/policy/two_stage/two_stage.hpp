@@ -113,14 +113,18 @@ class TwoStage {
 
   // --- candidates in sight: the oldest that are still waiting ---
 
-  // Looks further down the pool; workers that found nothing to fit look again at what comes in sight.
+  // Looks further down the pool; workers that found nothing to fit look again if something in sight does.
   void refill_window() {
-    std::int32_t narrowest = std::numeric_limits<std::int32_t>::max();
     const std::size_t wanted = std::max(settings_.stage1_window, settings_.r_max);
     for (; window_.size() < wanted && next_ < pool_.size(); ++next_) {
       window_.push_back({next_, pool_[next_].passes});
-      narrowest = std::min(narrowest, width(window_.back()));
     }
+    if (!idle_.empty()) wake_idle();
+  }
+
+  void wake_idle() {
+    std::int32_t narrowest = std::numeric_limits<std::int32_t>::max();
+    for (const Waiting& waiting : window_) narrowest = std::min(narrowest, width(waiting));
     const auto [woken, end] =
         std::ranges::partition(idle_, [&](std::size_t worker) { return free_[worker] < narrowest; });
     for (auto worker = woken; worker != end; ++worker) push_worker(*worker);

@@ -95,5 +95,180 @@ TEST(Router, RefusesWhatItCannotPlace) {
   EXPECT_EQ(router.submit({.id = RequestId{2}, .prompt = Tokens{1}}).error(), SubmitError::NoWorkerReady);
 }
 
+// Law: a request that waits can be taken back, from the pool and from a queue; one that has a worker cannot.
+TEST(Router, WithdrawTakesBackWhatWaits) {
+  for (const std::string policy : {"br_0", "least_tokens"}) {
+    SCOPED_TRACE(policy);
+    Fleet fleet{policy, {1}};
+    for (std::uint64_t id = 0; id < 3; ++id) fleet.submit(id, 10);
+    EXPECT_TRUE(fleet.router.withdraw(RequestId{1}));
+    EXPECT_FALSE(fleet.router.withdraw(RequestId{1}));
+    EXPECT_EQ(fleet.round().size(), 1U);
+    EXPECT_FALSE(fleet.router.withdraw(RequestId{0}));
+    EXPECT_EQ(fleet.router.waiting(), 1U);
+    fleet.leases.clear();
+    EXPECT_EQ(fleet.round(), (Placed{{2, 0}}));
+  }
+}
+
+// Law: a withdrawn request no longer counts for the worker it was bound to.
+TEST(Router, WithdrawnRequestLeavesItsQueueTotals) {
+  Fleet fleet{"least_tokens", {4, 4}};
+  fleet.submit(1, 500);
+  const std::uint32_t loaded = fleet.router.queued_at(WorkerId{0}).empty() ? 1 : 0;
+  ASSERT_TRUE(fleet.router.withdraw(RequestId{1}));
+  fleet.submit(2, 10);
+  fleet.submit(3, 10);
+  EXPECT_EQ(fleet.router.queued_at(WorkerId{loaded}).size(), 1U);
+}
+
+// Law: under an immediate policy a request stays with its worker: it waits there though another is free.
+TEST(Router, BoundRequestsWaitForTheirWorker) {
+  Fleet fleet{"round_robin", {1, 1}};
+  for (std::uint64_t id = 0; id < 4; ++id) fleet.submit(id, 10);
+  EXPECT_EQ(fleet.round(), (Placed{{0, 0}, {1, 1}}));
+  fleet.leases.erase(1);
+  EXPECT_EQ(fleet.round(), (Placed{{3, 1}}));
+  fleet.leases.erase(3);
+  EXPECT_TRUE(fleet.round().empty());  // 2 is bound to worker 0
+  fleet.leases.erase(0);
+  EXPECT_EQ(fleet.round(), (Placed{{2, 0}}));
+}
+
+// Law: a queue is served in order: nobody overtakes a wide request at its front.
+TEST(Router, QueueIsServedInOrder) {
+  Fleet fleet{"round_robin", {2}};
+  fleet.submit(0, 10);
+  fleet.submit(1, 10, 2);
+  fleet.submit(2, 10);
+  EXPECT_EQ(fleet.round(), (Placed{{0, 0}}));
+  fleet.leases.clear();
+  EXPECT_EQ(fleet.round(), (Placed{{1, 0}}));
+}
+
+// Law: what is queued at a worker that drains or dies is bound anew, in order of arrival.
+TEST(Router, QueueOfALeavingWorkerIsBoundAnew) {
+  Fleet fleet{"round_robin", {1, 1, 1}};
+  for (std::uint64_t id = 0; id < 6; ++id) fleet.submit(id, 10);
+  ASSERT_TRUE(fleet.router.drain(WorkerId{0}));
+  EXPECT_TRUE(fleet.router.queued_at(WorkerId{0}).empty());
+  EXPECT_EQ(fleet.router.waiting(), 6U);
+  std::vector<std::uint64_t> order;
+  for (const Candidate& candidate : fleet.router.queued_at(WorkerId{1})) order.push_back(candidate.request.id.value());
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 4}));
+}
+
+// Law: while no worker takes admissions requests wait unbound, and are bound when one does.
+TEST(Router, UnboundRequestsWaitInThePool) {
+  Fleet fleet{"least_tokens", {2, 2}};
+  fleet.submit(0, 10);
+  fleet.submit(1, 20);
+  ASSERT_TRUE(fleet.router.declare_dead(WorkerId{0}));  // its group is suspect
+  EXPECT_EQ(fleet.router.pooled().size(), 2U);
+  EXPECT_TRUE(fleet.round().empty());
+  ASSERT_TRUE(fleet.router.restart(WorkerId{0}));
+  EXPECT_TRUE(fleet.router.pooled().empty());
+  EXPECT_EQ(fleet.round().size(), 2U);
+}
+
+// Law: a new worker is offered what waits unbound.
+TEST(Router, NewWorkerServesWhatWaitsUnbound) {
+  Fleet fleet{"least_tokens", {2}};
+  fleet.submit(0, 10);
+  ASSERT_TRUE(fleet.router.drain(WorkerId{0}));
+  EXPECT_EQ(fleet.router.pooled().size(), 1U);
+  fleet.router.add_worker(fleet.group, "http://host", 9, 1).value();
+  EXPECT_EQ(fleet.round(), (Placed{{0, 1}}));
+}
+
+// Law: a restarted worker's queue keeps its place, its leases are void.
+TEST(Router, RestartKeepsTheQueue) {
+  Fleet fleet{"round_robin", {1, 1}};
+  for (std::uint64_t id = 0; id < 4; ++id) fleet.submit(id, 10);
+  fleet.round();
+  ASSERT_TRUE(fleet.router.restart(WorkerId{0}));
+  EXPECT_FALSE(fleet.leases[0].live());
+  EXPECT_EQ(fleet.round(), (Placed{{2, 0}}));
+  EXPECT_EQ(fleet.load(0), Tokens{10});
+}
+
+// Law: when the policy is exchanged what waits moves over, in order of arrival, both ways.
+TEST(Router, PolicyMayBeExchanged) {
+  Fleet fleet{"round_robin", {1, 1}};
+  for (std::uint64_t id = 0; id < 4; ++id) fleet.submit(id, 10);
+  fleet.router.set_policy(policy_named("br_0"));
+  EXPECT_EQ(fleet.router.policy().name(), "br_0");
+  std::vector<std::uint64_t> order;
+  for (const Candidate& candidate : fleet.router.pooled()) order.push_back(candidate.request.id.value());
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 2, 3}));
+  fleet.round();
+  fleet.router.set_policy(policy_named("round_robin"));
+  EXPECT_TRUE(fleet.router.pooled().empty());
+  EXPECT_EQ(fleet.router.waiting(), 2U);
+  EXPECT_EQ(fleet.router.queued_at(WorkerId{0}).size(), 1U);
+}
+
+// Law: one pool serves all groups; the group with the least load per slot is asked first.
+TEST(Router, LighterGroupIsVisitedFirst) {
+  Fleet fleet{"br_0", {1, 1}};
+  const GroupId second = fleet.add_group({4, 4});
+  fleet.submit(0, 100);
+  fleet.submit(1, 100);
+  EXPECT_EQ(fleet.round().size(), 2U);
+  fleet.leases.erase(1);  // the first group: 100 on 2 slots
+  fleet.submit(2, 150);
+  EXPECT_EQ(fleet.round(second).size(), 1U);  // the second: 150 on 8
+  fleet.submit(3, 10);
+  const auto admissions = fleet.router.round_all();
+  ASSERT_EQ(admissions.size(), 1U);
+  EXPECT_EQ(fleet.router.ledger().group_of(admissions[0].worker), second);
+}
+
+// Law: an explanation shows each worker as it stands, and the policy's score for the request.
+TEST(Router, ExplainsWhatThePolicyThinks) {
+  Fleet fleet{"br_0", {2, 1}};
+  fleet.submit(0, 100);
+  fleet.round();
+  ASSERT_TRUE(fleet.router.drain(WorkerId{1}));
+  const auto scores = fleet.router.explain(fleet.group, {.id = RequestId{9}, .prompt = Tokens{60}, .sequences = 2});
+  ASSERT_EQ(scores.size(), 2U);
+  EXPECT_EQ(scores[0].load, Tokens{100});
+  EXPECT_EQ(scores[0].margin, Tokens{0});
+  EXPECT_EQ(scores[0].score, 120 - 2 * 120);
+  EXPECT_EQ(scores[0].free_slots, 1);
+  EXPECT_FALSE(scores[1].eligible);
+  EXPECT_EQ(scores[1].margin, Tokens{100});
+  EXPECT_EQ(scores[1].score, 120 - 2 * 20);
+}
+
+// Law: an admission says who took it and why; the runner-up when asked for.
+TEST(Router, AdmissionsCarryTheirReasons) {
+  for (const std::string policy : {"br_0", "least_tokens"}) {
+    SCOPED_TRACE(policy);
+    Fleet fleet{policy, {1, 1}};
+    ASSERT_TRUE(fleet.router.restart(WorkerId{0}));
+    fleet.submit(7, 40);
+    const auto admissions = fleet.router.round(fleet.group, true);
+    ASSERT_EQ(admissions.size(), 1U);
+    const Admission& admission = admissions[0];
+    EXPECT_EQ(admission.request.id, RequestId{7});
+    EXPECT_EQ(admission.incarnation, admission.worker == WorkerId{0} ? 1U : 0U);
+    EXPECT_EQ(admission.margin, Tokens{0});
+    EXPECT_EQ(admission.stage, policy == "br_0" ? Stage::work_conserving : Stage::bound);
+    ASSERT_TRUE(admission.runner_up);
+    EXPECT_NE(admission.runner_up->worker, admission.worker);
+  }
+}
+
+TEST(Router, UnknownWorkersAreRefused) {
+  Fleet fleet{"br_0", {1}};
+  EXPECT_EQ(fleet.router.drain(WorkerId{5}).error(), WorkerError::UnknownWorker);
+  EXPECT_EQ(fleet.router.resume(WorkerId{5}).error(), WorkerError::UnknownWorker);
+  EXPECT_EQ(fleet.router.restart(WorkerId{5}).error(), WorkerError::UnknownWorker);
+  EXPECT_EQ(fleet.router.declare_dead(WorkerId{}).error(), WorkerError::UnknownWorker);
+  EXPECT_EQ(fleet.router.remove(WorkerId{5}).error(), WorkerError::UnknownWorker);
+  EXPECT_EQ(fleet.router.add_worker(GroupId{3}, "http://host", 0, 1).error(), WorkerError::UnknownGroup);
+}
+
 }  // namespace
 }  // namespace balanceroute

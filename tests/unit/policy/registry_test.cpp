@@ -1,0 +1,67 @@
+#include "policy/registry.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "policy/two_stage/settings.hpp"
+
+namespace balanceroute {
+namespace {
+
+std::string fault_of(const PolicyParams& params) {
+  const auto made = make_policy(params);
+  return made ? "" : made.error();
+}
+
+// Law: a policy has one name: in the list, on itself and of its folder.
+TEST(Registry, EveryPolicyAnswersToItsName) {
+  for (const std::string_view name : policy_names()) {
+    const auto policy = make_policy({.name = std::string{name}});
+    ASSERT_TRUE(policy) << name;
+    EXPECT_EQ((*policy)->name(), name);
+    EXPECT_FALSE((*policy)->score_meaning().empty());
+    EXPECT_TRUE(std::filesystem::is_directory(std::filesystem::path{"src/policy"} / name)) << name;
+  }
+}
+
+TEST(Registry, BaselinesBindAtOnceAndBrFromThePool) {
+  EXPECT_EQ(make_policy({.name = "least_tokens"}).value()->binding(), Binding::immediate);
+  EXPECT_EQ(make_policy({.name = "br_0"}).value()->binding(), Binding::pooled);
+}
+
+TEST(Registry, FaultsNameTheSetting) {
+  EXPECT_EQ(fault_of({.name = "best"}),
+            "policy.name = best: expected one of round_robin, join_shortest_queue, least_tokens, br_0");
+  EXPECT_EQ(fault_of({.r_max = 17}), "policy.r_max = 17: expected 1..16");
+  EXPECT_EQ(fault_of({.r_max = 0}), "policy.r_max = 0: expected 1..16");
+  EXPECT_EQ(fault_of({.greedy_threshold = -2}), "policy.greedy_threshold = -2: expected 0..1000000 or auto");
+  EXPECT_EQ(fault_of({.worker_order = "size"}), "policy.worker_order = size: expected one of load, capacity");
+  EXPECT_EQ(fault_of({.stage1_window = 0}), "policy.stage1_window = 0: expected 1..65536");
+  EXPECT_EQ(fault_of({.max_passes = 0}), "policy.max_passes = 0: expected 1..1000000");
+}
+
+TEST(Registry, SettingsReachThePolicy) {
+  const TwoStageSettings settings = two_stage_settings(
+      {.r_max = 3, .greedy_threshold = 11, .worker_order = "capacity", .stage1_window = 5, .max_passes = 6});
+  EXPECT_EQ(settings.r_max, 3U);
+  EXPECT_EQ(settings.greedy_threshold, 11);
+  EXPECT_EQ(settings.worker_order, WorkerOrder::capacity);
+  EXPECT_EQ(settings.stage1_window, 5U);
+  EXPECT_EQ(settings.max_passes, 6);
+  EXPECT_EQ(two_stage_settings({}).greedy_threshold, 7);
+  EXPECT_EQ(two_stage_settings({}).worker_order, WorkerOrder::load);
+}
+
+// Law: a policy against waiting at a barrier is refused where nobody waits, and the message says what to use.
+TEST(Registry, BrPoliciesNeedABarrier) {
+  EXPECT_TRUE(validate_for_group({.name = "br_0"}, "a", 2, true));
+  EXPECT_TRUE(validate_for_group({.name = "least_tokens"}, "a", 1, false));
+  EXPECT_EQ(validate_for_group({.name = "br_0"}, "a", 1, true).error(),
+            "policy br_0 evens out the waiting at a barrier, but group a has one worker: use least_tokens");
+  EXPECT_EQ(validate_for_group({.name = "br_0"}, "a", 8, false).error(),
+            "policy br_0 evens out the waiting at a barrier, but group a has no barrier: use least_tokens");
+}
+
+}  // namespace
+}  // namespace balanceroute
