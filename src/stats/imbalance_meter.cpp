@@ -13,6 +13,15 @@ void ImbalanceMeter::record(std::span<const Tokens> loads) {
   imbalance_ += static_cast<double>(imbalance(loads).count());
 }
 
+ImbalanceMeter& ImbalanceMeter::operator+=(const ImbalanceMeter& other) {
+  steps_ += other.steps_;
+  envelope_ += other.envelope_;
+  mean_load_ += other.mean_load_;
+  spread_ += other.spread_;
+  imbalance_ += other.imbalance_;
+  return *this;
+}
+
 double ImbalanceMeter::load_idle_fraction() const {
   return envelope_ > 0 ? (envelope_ - mean_load_) / envelope_ : 0;
 }

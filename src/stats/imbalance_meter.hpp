@@ -19,6 +19,8 @@ class ImbalanceMeter {
  public:
   // One step of a group with these loads, an entry a worker at the barrier.
   void record(std::span<const Tokens> loads);
+  // Adds what another meter recorded, for figures of several groups.
+  ImbalanceMeter& operator+=(const ImbalanceMeter& other);
 
   [[nodiscard]] std::int64_t steps() const { return steps_; }
   [[nodiscard]] double envelope_mean() const { return per_step(envelope_); }

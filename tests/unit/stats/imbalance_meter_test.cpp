@@ -43,6 +43,17 @@ TEST(ImbalanceMeter, IdleFractionsAreRatiosOfSums) {
   EXPECT_DOUBLE_EQ(meter.barrier_idle_fraction({.fixed_ms = 10, .per_token_ms = 1}), 50.0 / 122);
 }
 
+// Law: two meters added are one meter that saw the steps of both.
+TEST(ImbalanceMeter, MetersAddUp) {
+  ImbalanceMeter sum = metered({{100, 0}});
+  sum += metered({{2, 2}, {3, 9}});
+  const ImbalanceMeter whole = metered({{100, 0}, {2, 2}, {3, 9}});
+  EXPECT_EQ(sum.steps(), whole.steps());
+  EXPECT_DOUBLE_EQ(sum.load_idle_fraction(), whole.load_idle_fraction());
+  EXPECT_DOUBLE_EQ(sum.spread_mean(), whole.spread_mean());
+  EXPECT_DOUBLE_EQ(sum.imbalance_mean(), whole.imbalance_mean());
+}
+
 TEST(ImbalanceMeter, IdleGroupWastesNothing) {
   const ImbalanceMeter meter = metered({{0, 0}});
   EXPECT_EQ(meter.load_idle_fraction(), 0);

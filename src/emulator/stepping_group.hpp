@@ -1,0 +1,103 @@
+// stepping_group.hpp - drives the engine model in real time, step by step, and measures what it does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/units.hpp"
+#include "emulator/step_histogram.hpp"
+#include "engine/group.hpp"
+#include "net/io_thread.hpp"
+#include "stats/imbalance_meter.hpp"
+#include "stats/step_time.hpp"
+
+namespace balanceroute::emulator {
+
+// TokenSink takes the tokens of one sequence, at the end of the step that made them.
+class TokenSink {
+ public:
+  virtual ~TokenSink() = default;
+  // `number` goes up by one a call and begins after the sequence's age. Must not submit or withdraw sequences.
+  virtual void on_token(Tokens number, bool last) = 0;
+};
+
+// What a group did since its measuring window began.
+struct GroupMeasures {
+  ImbalanceMeter loads;
+  std::int64_t late_steps = 0;  // ended more than max(1 ms, a tenth of their length) after they should have
+  net::Duration largest_lateness{0};
+  std::int64_t tokens = 0;         // generated
+  std::int64_t client_closes = 0;  // connections that clients closed before their answer ended
+
+  GroupMeasures& operator+=(const GroupMeasures& other);
+};
+
+// What one rank did since it started; only ever grows.
+struct RankCounters {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t generated_tokens = 0;
+  StepHistogram step_tokens;  // tokens a step: prompts that entered and one a running sequence
+};
+
+// SteppingGroup is one group of ranks with a barrier in real time.
+//   Steps     A step lasts StepTime(envelope) from its start, which is the planned end of the step before, so that the
+//             time for sending tokens is not added; after a late step it is the actual end, so that nothing is made up
+//             for. A group without sequences does not step.
+//   Lifetime  A sink lives until its ticket is gone; tickets do not outlive the group.
+//   Threads   only on `thread`.
+class SteppingGroup {
+ public:
+  SteppingGroup(net::IoThread& thread, std::size_t ranks, std::int64_t slots, StepTime step_time);
+
+  // Ticket is a submitted sequence; destroying it withdraws what is not finished.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(Ticket&& other) noexcept;
+    Ticket& operator=(Ticket&& other) noexcept;
+    ~Ticket();
+
+   private:
+    friend class SteppingGroup;
+    Ticket(SteppingGroup& group, engine::SequenceHandle handle) : group_{&group}, handle_{handle} {}
+
+    SteppingGroup* group_ = nullptr;
+    engine::SequenceHandle handle_;
+  };
+
+  // Puts a sequence into the rank's queue. What is submitted in one turn of the thread enters the same step.
+  [[nodiscard]] Ticket submit(std::size_t rank, const engine::Sequence& sequence, TokenSink& sink);
+
+  [[nodiscard]] const engine::Group& model() const { return model_; }
+  [[nodiscard]] StepTime step_time() const { return step_time_; }
+  [[nodiscard]] const GroupMeasures& measures() const { return measures_; }
+  [[nodiscard]] const RankCounters& counters(std::size_t rank) const { return counters_[rank]; }
+  void note_client_close() { ++measures_.client_closes; }
+  void reset_measures() { measures_ = {}; }
+
+ private:
+  struct Entry {
+    TokenSink* sink = nullptr;
+    Tokens prompt;
+  };
+
+  void begin_step(net::TimePoint start);
+  void end_step();
+  void count_step_tokens();
+  void send_tokens();
+
+  net::IoThread& thread_;
+  engine::Group model_;
+  StepTime step_time_;
+  net::Timer timer_;
+  bool stepping_ = false;
+  net::Duration step_length_{0};
+  net::TimePoint planned_end_{};
+  std::vector<Entry> entries_;  // by SequenceHandle::index()
+  std::vector<std::int64_t> step_tokens_;
+  GroupMeasures measures_;
+  std::vector<RankCounters> counters_;
+};
+
+}  // namespace balanceroute::emulator
