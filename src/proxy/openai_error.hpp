@@ -1,0 +1,30 @@
+// openai_error.hpp - errors as OpenAI clients expect them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "net/http.hpp"
+
+namespace balanceroute::proxy {
+
+struct ApiError {
+  int status;
+  std::string_view type;  // OpenAI's error type, e.g. "invalid_request_error"
+  std::string_view code;  // ours, stable, one word for each cause
+  std::string message;
+  std::string param{};
+};
+
+std::string error_json(const ApiError& error);
+
+// Says by `x-should-retry`, which OpenAI's SDKs obey, whether to try again; 503 and 429 carry Retry-After.
+net::HttpResponse error_response(const ApiError& error);
+
+// The same as the last event of a stream whose status has gone out already.
+std::string error_event(const ApiError& error);
+
+// For what the HTTP layer refuses before there is a request.
+net::HttpResponse http_error_response(int status, std::string_view detail);
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,296 @@
+#include "proxy/request_body.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace balanceroute::proxy {
+
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+// Members by which a client could reach into an engine (engine-protocols 1 and 2).
+constexpr std::array<std::string_view, 10> kEngineMembers{
+    "kv_transfer_params", "bootstrap_host",     "bootstrap_port",         "bootstrap_room",       "routed_dp_rank",
+    "data_parallel_rank", "rid",                "disagg_prefill_dp_rank", "batch_kv_transfer_params",
+    "disagg_prefill_resp"};
+
+constexpr std::array<std::string_view, 7> kReadMembers{"model",  "stream",   "stream_options", "n",
+                                                       "best_of", "messages", "prompt"};
+
+constexpr std::int64_t kMaxSequences = 65'536;
+
+BodyError not_json(simdjson::error_code failure) {
+  return {std::string{"body is not valid JSON: "} + simdjson::error_message(failure), ""};
+}
+
+BodyError wrong(std::string_view param, std::string_view expected) {
+  return {"'" + std::string{param} + "': expected " + std::string{expected}, std::string{param}};
+}
+
+std::string_view trimmed(std::string_view raw) {
+  const auto end = raw.find_last_not_of(" \t\r\n");
+  return raw.substr(0, end == std::string_view::npos ? 0 : end + 1);
+}
+
+// The value's own bytes in the body.
+simdjson::simdjson_result<std::string_view> raw_json(ondemand::value value) {
+  ondemand::json_type type{};
+  if (const auto failure = value.type().get(type)) return failure;
+  if (type == ondemand::json_type::object) {
+    ondemand::object object;
+    if (const auto failure = value.get_object().get(object)) return failure;
+    return object.raw_json();
+  }
+  if (type == ondemand::json_type::array) {
+    ondemand::array array;
+    if (const auto failure = value.get_array().get(array)) return failure;
+    return array.raw_json();
+  }
+  return trimmed(value.raw_json_token());
+}
+
+// One pass over the members of the body.
+class BodyReader {
+ public:
+  BodyReader(std::string_view body, GenerationKind kind) : kind_{kind}, text_{body} {}
+
+  std::expected<GenerationBody, BodyError> read() {
+    thread_local ondemand::parser parser;
+    ondemand::document document;
+    if (const auto failure = parser.iterate(text_).get(document)) return std::unexpected(not_json(failure));
+    ondemand::object object;
+    if (const auto failure = document.get_object().get(object)) {
+      return std::unexpected(failure == simdjson::INCORRECT_TYPE ? BodyError{"body is not a JSON object", ""}
+                                                                 : not_json(failure));
+    }
+    for (auto field : object) {
+      const auto read = read_field(field);
+      if (!read) return std::unexpected(read.error());
+    }
+    const char* trailing = nullptr;
+    if (!document.current_location().get(trailing)) return std::unexpected(BodyError{"body has something after the JSON object", ""});
+    return finish();
+  }
+
+ private:
+  using Read = std::expected<void, BodyError>;
+
+  Read read_field(simdjson::simdjson_result<ondemand::field> result) {
+    ondemand::field field;
+    if (const auto failure = std::move(result).get(field)) return std::unexpected(not_json(failure));
+    std::string_view key;
+    if (const auto failure = field.unescaped_key().get(key)) return std::unexpected(not_json(failure));
+    if (std::ranges::find(kEngineMembers, key) != kEngineMembers.end()) {
+      return std::unexpected(
+          BodyError{"'" + std::string{key} + "' may not be sent by clients", std::string{key}});
+    }
+    const auto known = std::ranges::find(kReadMembers, key);
+    if (known == kReadMembers.end()) {
+      std::string_view skipped;
+      if (const auto failure = raw_json(field.value()).get(skipped)) return std::unexpected(not_json(failure));
+      return {};
+    }
+    bool& seen = seen_[static_cast<std::size_t>(known - kReadMembers.begin())];
+    if (std::exchange(seen, true)) return std::unexpected(wrong(*known, "it once, but the body has it twice"));
+    return read_member(*known, field.value());
+  }
+
+  Read read_member(std::string_view name, ondemand::value value) {
+    if (name == "model") return read_model(value);
+    if (name == "stream") return read_bool(name, value, body_.stream);
+    if (name == "stream_options") return read_stream_options(value);
+    if (name == "n") return read_count(name, value, n_);
+    if (name == "best_of") return read_count(name, value, best_of_);
+    if (name == "messages") return kind_ == GenerationKind::ChatCompletion ? read_messages(value) : skip(value);
+    return kind_ == GenerationKind::TextCompletion ? read_prompt(value) : skip(value);
+  }
+
+  Read skip(ondemand::value value) {
+    std::string_view skipped;
+    if (const auto failure = raw_json(value).get(skipped)) return std::unexpected(not_json(failure));
+    return {};
+  }
+
+  Read read_model(ondemand::value value) {
+    body_.model_span = span_of(trimmed(value.raw_json_token()));
+    std::string_view model;
+    if (value.get_string().get(model)) return std::unexpected(wrong("model", "a string"));
+    body_.model = model;
+    return {};
+  }
+
+  Read read_bool(std::string_view name, ondemand::value value, bool& out) {
+    bool is_null = false;
+    if (!value.is_null().get(is_null) && is_null) return {};
+    if (value.get_bool().get(out)) return std::unexpected(wrong(name, "true or false"));
+    return {};
+  }
+
+  Read read_count(std::string_view name, ondemand::value value, std::int64_t& out) {
+    bool is_null = false;
+    if (!value.is_null().get(is_null) && is_null) return {};
+    if (value.get_int64().get(out) || out < 1 || out > kMaxSequences) {
+      return std::unexpected(wrong(name, "an integer 1..65536"));
+    }
+    return {};
+  }
+
+  Read read_stream_options(ondemand::value value) {
+    StreamOptions options;
+    ondemand::json_type type{};
+    if (const auto failure = value.type().get(type)) return std::unexpected(not_json(failure));
+    if (type == ondemand::json_type::null) {
+      options.span = span_of(trimmed(value.raw_json_token()));
+      body_.stream_options = options;
+      return {};
+    }
+    ondemand::object object;
+    std::string_view raw;
+    bool has_members = false;
+    if (value.get_object().get(object)) return std::unexpected(wrong("stream_options", "an object"));
+    if (const auto failure = object.raw_json().get(raw)) return std::unexpected(not_json(failure));
+    if (const auto failure = object.reset().get(has_members)) return std::unexpected(not_json(failure));
+    options.span = span_of(raw);
+    options.is_object = true;
+    options.is_empty = !has_members;
+    for (auto field : object) {
+      std::string_view key;
+      if (const auto failure = field.unescaped_key().get(key)) return std::unexpected(not_json(failure));
+      if (key != "include_usage") {
+        const auto skipped = skip(field.value());
+        if (!skipped) return skipped;
+        continue;
+      }
+      if (options.include_usage) return std::unexpected(wrong("include_usage", "it once, but the body has it twice"));
+      ondemand::value usage;
+      if (const auto failure = field.value().get(usage)) return std::unexpected(not_json(failure));
+      options.include_usage_span = span_of(trimmed(usage.raw_json_token()));
+      options.include_usage = false;
+      const auto read = read_bool("include_usage", usage, *options.include_usage);
+      if (!read) return read;
+    }
+    body_.stream_options = options;
+    return {};
+  }
+
+  Read read_messages(ondemand::value value) {
+    ondemand::array messages;
+    std::string_view raw;
+    if (value.get_array().get(messages) || messages.raw_json().get(raw)) {
+      return std::unexpected(wrong("messages", "an array"));
+    }
+    body_.prompt_bytes = raw.size();
+    return {};
+  }
+
+  // A string, a list of strings, a list of token ids, or a list of lists of token ids.
+  Read read_prompt(ondemand::value value) {
+    ondemand::json_type type{};
+    if (const auto failure = value.type().get(type)) return std::unexpected(not_json(failure));
+    if (type == ondemand::json_type::string) return count_text(value);
+    if (type != ondemand::json_type::array) return std::unexpected(wrong("prompt", "a string or an array"));
+    std::int64_t ids = 0;
+    prompts_ = 0;
+    for (auto element : value.get_array()) {
+      ondemand::json_type inner{};
+      if (const auto failure = element.type().get(inner)) return std::unexpected(not_json(failure));
+      ++prompts_;
+      if (inner == ondemand::json_type::number) {
+        ++ids;
+        const auto skipped = skip(element.value_unsafe());
+        if (!skipped) return skipped;
+      } else if (inner == ondemand::json_type::string) {
+        const auto counted = count_text(element.value_unsafe());
+        if (!counted) return counted;
+      } else if (inner == ondemand::json_type::array) {
+        std::size_t length = 0;
+        if (const auto failure = element.value_unsafe().count_elements().get(length)) {
+          return std::unexpected(not_json(failure));
+        }
+        nested_ids_ += static_cast<std::int64_t>(length);
+        const auto skipped = skip(element.value_unsafe());
+        if (!skipped) return skipped;
+      } else {
+        return std::unexpected(wrong("prompt", "a string, a list of strings or lists of token ids"));
+      }
+    }
+    if (prompts_ == 0) return std::unexpected(wrong("prompt", "at least one prompt"));
+    if (ids > 0) {
+      if (ids != prompts_) return std::unexpected(wrong("prompt", "a list of one kind"));
+      prompts_ = 1;
+      nested_ids_ = ids;
+    }
+    return {};
+  }
+
+  Read count_text(ondemand::value value) {
+    body_.prompt_bytes += trimmed(value.raw_json_token()).size() - 2;  // without its quotes
+    return skip(value);
+  }
+
+  std::expected<GenerationBody, BodyError> finish() {
+    if (!seen_[0]) return std::unexpected(BodyError{"'model' is missing", "model"});
+    const std::string_view text{text_.data(), text_.size()};
+    const std::size_t open = text.find('{');
+    body_.object = {open, text.rfind('}') + 1 - open};
+    const std::int64_t sequences = prompts_ * std::max(n_, best_of_);
+    if (sequences > kMaxSequences) return std::unexpected(wrong("n", "at most 65536 answers in all"));
+    body_.sequences = static_cast<std::int32_t>(sequences);
+    body_.prompt_bytes /= static_cast<std::size_t>(prompts_);
+    if (nested_ids_ > 0) body_.prompt_tokens = nested_ids_ / prompts_;
+    return std::move(body_);
+  }
+
+  Span span_of(std::string_view part) const {
+    return {static_cast<std::size_t>(part.data() - text_.data()), part.size()};
+  }
+
+  GenerationKind kind_;
+  simdjson::padded_string text_;
+  GenerationBody body_;
+  std::array<bool, kReadMembers.size()> seen_{};
+  std::int64_t n_ = 1;
+  std::int64_t best_of_ = 1;
+  std::int64_t prompts_ = 1;
+  std::int64_t nested_ids_ = 0;
+};
+
+}  // namespace
+
+std::expected<GenerationBody, BodyError> read_generation_body(std::string_view body, GenerationKind kind) {
+  return BodyReader{body, kind}.read();
+}
+
+std::string Splice::apply() const {
+  std::vector<const Edit*> order;
+  for (const Edit& edit : edits_) order.push_back(&edit);
+  std::ranges::stable_sort(order, {}, [](const Edit* edit) { return edit->span.offset; });
+  std::string out;
+  std::size_t at = 0;
+  for (const Edit* edit : order) {
+    out.append(original_.substr(at, edit->span.offset - at)).append(edit->text);
+    at = edit->span.offset + edit->span.length;
+  }
+  return out.append(original_.substr(at));
+}
+
+void ask_for_usage(const GenerationBody& body, Splice& splice) {
+  constexpr std::string_view kMember = "\"include_usage\":true";
+  if (!body.stream_options) {
+    // Before the closing brace; the object has at least its model.
+    splice.insert(body.object.offset + body.object.length - 1, ",\"stream_options\":{" + std::string{kMember} + "}");
+  } else if (!body.stream_options->is_object) {
+    splice.replace(body.stream_options->span, "{" + std::string{kMember} + "}");
+  } else if (body.stream_options->include_usage) {
+    if (!*body.stream_options->include_usage) splice.replace(body.stream_options->include_usage_span, "true");
+  } else {
+    splice.insert(body.stream_options->span.offset + 1,
+                  std::string{kMember} + (body.stream_options->is_empty ? "" : ","));
+  }
+}
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,100 @@
+#include "proxy/stream_event.hpp"
+
+#include <simdjson.h>
+
+namespace balanceroute::proxy {
+
+namespace {
+
+namespace dom = simdjson::dom;
+
+bool has_text(const dom::object& object, std::string_view key) {
+  std::string_view text;
+  return !object[key].get_string().get(text) && !text.empty();
+}
+
+bool has_content(const dom::object& choice) {
+  if (has_text(choice, "text")) return true;
+  dom::object delta;
+  if (choice["delta"].get_object().get(delta)) return false;
+  if (has_text(delta, "content") || has_text(delta, "reasoning") || has_text(delta, "reasoning_content")) return true;
+  dom::array calls;
+  return !delta["tool_calls"].get_array().get(calls) && calls.size() > 0;
+}
+
+std::int32_t tokens_of(const dom::object& choice) {
+  dom::array ids;
+  if (!choice["token_ids"].get_array().get(ids)) return static_cast<std::int32_t>(ids.size());
+  return has_content(choice) ? 1 : 0;
+}
+
+std::optional<Usage> usage_of(const dom::object& object) {
+  dom::object usage;
+  if (object["usage"].get_object().get(usage)) return std::nullopt;
+  Usage out;
+  if (usage["prompt_tokens"].get_int64().get(out.prompt_tokens)) return std::nullopt;
+  if (usage["completion_tokens"].get_int64().get(out.completion_tokens)) out.completion_tokens = 0;
+  return out;
+}
+
+// Newer engines nest the error, older ones and SGLang send it flat (engine-protocols 4.6).
+bool read_error(const dom::object& object, StreamEvent& event) {
+  dom::element error;
+  std::string_view kind;
+  const bool nested = !object["error"].get(error) && !error.is_null();
+  const bool flat = !object["object"].get_string().get(kind) && kind == "error";
+  if (!nested && !flat) return false;
+  std::string_view message;
+  if (nested ? !error["message"].get_string().get(message) : !object["message"].get_string().get(message)) {
+    event.error_message = message;
+  }
+  return true;
+}
+
+void read_choices(const dom::array& choices, StreamEvent& event) {
+  for (const dom::element element : choices) {
+    dom::object choice;
+    if (element.get_object().get(choice)) continue;
+    event.tokens += tokens_of(choice);
+    dom::element reason;
+    if (!choice["finish_reason"].get(reason) && !reason.is_null()) ++event.finished;
+  }
+}
+
+// The parser keeps the tree until its next use, so one a thread serves every event.
+bool parse(std::string_view text, dom::object& object) {
+  thread_local dom::parser parser;
+  dom::element root;
+  return !parser.parse(text.data(), text.size()).get(root) && !root.get_object().get(object);
+}
+
+}  // namespace
+
+StreamEvent read_stream_event(std::string_view data) {
+  StreamEvent event;
+  if (data.empty()) return event;
+  if (data == "[DONE]") {
+    event.done = true;
+    return event;
+  }
+  dom::object object;
+  if (!parse(data, object)) {
+    event.readable = false;
+    return event;
+  }
+  event.error = read_error(object, event);
+  event.usage = usage_of(object);
+  dom::array choices;
+  if (!object["choices"].get_array().get(choices)) {
+    read_choices(choices, event);
+    event.usage_only = event.usage.has_value() && choices.size() == 0;
+  }
+  return event;
+}
+
+std::optional<Usage> read_usage(std::string_view body) {
+  dom::object object;
+  return parse(body, object) ? usage_of(object) : std::nullopt;
+}
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,35 @@
+// stream_event.hpp - what one SSE event of an engine's answer says about progress.
+//
+// Source: engine-protocols 4.1 to 4.6. Events are read, never changed here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace balanceroute::proxy {
+
+struct Usage {
+  std::int64_t prompt_tokens = 0;
+  std::int64_t completion_tokens = 0;
+};
+
+struct StreamEvent {
+  bool done = false;            // data: [DONE]
+  bool error = false;           // an error object instead of a chunk
+  std::string error_message;    // of that error
+  bool readable = true;         // false: data that is not a JSON object
+  bool usage_only = false;      // the extra event that include_usage asks for: usage, and no choices
+  std::int32_t tokens = 0;      // tokens of all its choices: token ids where given, else one for each with content
+  std::int32_t finished = 0;    // choices that end here
+  std::optional<Usage> usage;
+};
+
+// `data` is the event's data as net::sse_data gives it.
+StreamEvent read_stream_event(std::string_view data);
+
+// The usage of a whole (not streamed) answer; nothing when it has none.
+std::optional<Usage> read_usage(std::string_view body);
+
+}  // namespace balanceroute::proxy
