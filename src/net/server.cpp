@@ -224,6 +224,10 @@ asio::awaitable<WriteStatus> HttpExchange::drained() {
   return connection_.wait_for_room(connection_.options().write_buffer_bytes / 2);
 }
 
+asio::awaitable<WriteStatus> HttpExchange::flushed() {
+  return connection_.wait_for_room(0);
+}
+
 asio::awaitable<void> HttpExchange::finish() {
   if (chunked_) connection_.send("0\r\n\r\n");
   const WriteStatus status = co_await connection_.wait_for_room(0);

@@ -52,6 +52,8 @@ class HttpExchange {
   WriteStatus write(std::string_view bytes);
   // Returns when the client has taken enough; Gone after `client_stall` without progress, or on a broken connection.
   asio::awaitable<WriteStatus> drained();
+  // Returns when everything written has been sent, or cannot be.
+  asio::awaitable<WriteStatus> flushed();
   // Ends a started answer and waits until the client has it.
   asio::awaitable<void> finish();
 

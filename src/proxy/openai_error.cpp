@@ -21,7 +21,9 @@ net::HttpResponse error_response(const ApiError& error) {
   return response;
 }
 
-std::string error_event(const ApiError& error) { return "data: " + error_json(error) + "\n\n"; }
+std::string error_event(const ApiError& error) {
+  return "data: " + error_json(error) + "\n\n";
+}
 
 net::HttpResponse http_error_response(int status, std::string_view detail) {
   std::string_view code = "bad_request";

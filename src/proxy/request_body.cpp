@@ -13,12 +13,18 @@ namespace {
 namespace ondemand = simdjson::ondemand;
 
 // Members by which a client could reach into an engine (engine-protocols 1 and 2).
-constexpr std::array<std::string_view, 10> kEngineMembers{
-    "kv_transfer_params", "bootstrap_host",     "bootstrap_port",         "bootstrap_room",       "routed_dp_rank",
-    "data_parallel_rank", "rid",                "disagg_prefill_dp_rank", "batch_kv_transfer_params",
-    "disagg_prefill_resp"};
+constexpr std::array<std::string_view, 10> kEngineMembers{"kv_transfer_params",
+                                                          "bootstrap_host",
+                                                          "bootstrap_port",
+                                                          "bootstrap_room",
+                                                          "routed_dp_rank",
+                                                          "data_parallel_rank",
+                                                          "rid",
+                                                          "disagg_prefill_dp_rank",
+                                                          "batch_kv_transfer_params",
+                                                          "disagg_prefill_resp"};
 
-constexpr std::array<std::string_view, 7> kReadMembers{"model",  "stream",   "stream_options", "n",
+constexpr std::array<std::string_view, 7> kReadMembers{"model",   "stream",   "stream_options", "n",
                                                        "best_of", "messages", "prompt"};
 
 constexpr std::int64_t kMaxSequences = 65'536;
@@ -72,7 +78,8 @@ class BodyReader {
       if (!read) return std::unexpected(read.error());
     }
     const char* trailing = nullptr;
-    if (!document.current_location().get(trailing)) return std::unexpected(BodyError{"body has something after the JSON object", ""});
+    if (!document.current_location().get(trailing))
+      return std::unexpected(BodyError{"body has something after the JSON object", ""});
     return finish();
   }
 
@@ -85,8 +92,7 @@ class BodyReader {
     std::string_view key;
     if (const auto failure = field.unescaped_key().get(key)) return std::unexpected(not_json(failure));
     if (std::ranges::find(kEngineMembers, key) != kEngineMembers.end()) {
-      return std::unexpected(
-          BodyError{"'" + std::string{key} + "' may not be sent by clients", std::string{key}});
+      return std::unexpected(BodyError{"'" + std::string{key} + "' may not be sent by clients", std::string{key}});
     }
     const auto known = std::ranges::find(kReadMembers, key);
     if (known == kReadMembers.end()) {

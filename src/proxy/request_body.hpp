@@ -23,8 +23,8 @@ struct Span {
 };
 
 struct StreamOptions {
-  Span span;                         // the whole value
-  bool is_object = false;            // false for null
+  Span span;               // the whole value
+  bool is_object = false;  // false for null
   bool is_empty = false;
   std::optional<bool> include_usage;
   Span include_usage_span;

@@ -16,13 +16,13 @@ struct Usage {
 };
 
 struct StreamEvent {
-  bool done = false;            // data: [DONE]
-  bool error = false;           // an error object instead of a chunk
-  std::string error_message;    // of that error
-  bool readable = true;         // false: data that is not a JSON object
-  bool usage_only = false;      // the extra event that include_usage asks for: usage, and no choices
-  std::int32_t tokens = 0;      // tokens of all its choices: token ids where given, else one for each with content
-  std::int32_t finished = 0;    // choices that end here
+  bool done = false;          // data: [DONE]
+  bool error = false;         // an error object instead of a chunk
+  std::string error_message;  // of that error
+  bool readable = true;       // false: data that is not a JSON object
+  bool usage_only = false;    // the extra event that include_usage asks for: usage, and no choices
+  std::int32_t tokens = 0;    // tokens of all its choices: token ids where given, else one for each with content
+  std::int32_t finished = 0;  // choices that end here
   std::optional<Usage> usage;
 };
 

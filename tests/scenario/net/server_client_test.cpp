@@ -1,10 +1,6 @@
 // HttpServer and HttpClient on real sockets: answers, streams, clients that leave, limits, draining.
 #include <gtest/gtest.h>
 
-#include <boost/asio/connect.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/read.hpp>
-#include <boost/asio/write.hpp>
 #include <future>
 #include <optional>
 #include <string>
@@ -12,36 +8,14 @@
 #include "net/client.hpp"
 #include "net/server.hpp"
 #include "net/task_group.hpp"
+#include "support/raw_http.hpp"
 
 namespace balanceroute::net {
 namespace {
 
-using asio::ip::tcp;
 using namespace std::chrono_literals;
 
-// A blocking client that sends bytes as they are and reads until the server closes.
-class RawClient {
- public:
-  explicit RawClient(std::uint16_t port) { socket_.connect({asio::ip::make_address("127.0.0.1"), port}); }
-  void send(std::string_view bytes) { asio::write(socket_, asio::buffer(bytes)); }
-  std::string read_until(std::string_view mark) {
-    while (received_.find(mark) == std::string::npos) {
-      char bytes[1024];
-      boost::system::error_code failure;
-      const std::size_t count = socket_.read_some(asio::buffer(bytes), failure);
-      received_.append(bytes, count);
-      if (failure) break;
-    }
-    return received_;
-  }
-  std::string read_to_end() { return read_until("\x01 never sent"); }
-  void close() { socket_.close(); }
-
- private:
-  asio::io_context context_;
-  tcp::socket socket_{context_};
-  std::string received_;
-};
+using test::RawClient;
 
 class ServerClient : public testing::Test {
  protected:

@@ -34,9 +34,9 @@ std::string with_usage(const std::string& body) {
 }
 
 TEST(RequestBody, ReadsWhatTheRouterNeeds) {
-  const GenerationBody body = chat(
-      R"({"messages":[{"role":"user","content":"hi"}],"model":"m","stream":true,"n":3,"x":{"n":9},)"
-      R"("stream_options":{"include_usage":true}})");
+  const GenerationBody body =
+      chat(R"({"messages":[{"role":"user","content":"hi"}],"model":"m","stream":true,"n":3,"x":{"n":9},)"
+           R"("stream_options":{"include_usage":true}})");
   EXPECT_EQ(body.model, "m");
   EXPECT_TRUE(body.stream);
   EXPECT_EQ(body.sequences, 3);
@@ -100,7 +100,8 @@ TEST(RequestBody, AskingForUsageChangesOnlyStreamOptions) {
 
 // Law: replacing the model changes only its value, whatever else is in the body.
 TEST(RequestBody, ReplacingTheModelLeavesTheRestAlone) {
-  const std::string before = R"({"a":[1.0,1e5,"\u00e9\"{"],"model" : "alias", "z":{"model":"other"},"big":123456789012345678901})";
+  const std::string before =
+      R"({"a":[1.0,1e5,"\u00e9\"{"],"model" : "alias", "z":{"model":"other"},"big":123456789012345678901})";
   const GenerationBody body = chat(before);
   Splice splice{before};
   splice.replace(body.model_span, "\"real\"");
@@ -118,11 +119,20 @@ TEST(RequestBody, AskingForUsageIsRightOnRandomBodies) {
     body["model"] = "m{}\"\\";
     if (random() % 2 == 0) body["messages"] = {{{"role", "user"}, {"content", "}{\"stream_options\":"}}};
     switch (random() % 5) {
-      case 0: body["stream_options"] = nullptr; break;
-      case 1: body["stream_options"] = nlohmann::ordered_json::object(); break;
-      case 2: body["stream_options"]["include_usage"] = random() % 2 == 0; break;
-      case 3: body["stream_options"]["continuous_usage_stats"] = true; break;
-      default: break;
+      case 0:
+        body["stream_options"] = nullptr;
+        break;
+      case 1:
+        body["stream_options"] = nlohmann::ordered_json::object();
+        break;
+      case 2:
+        body["stream_options"]["include_usage"] = random() % 2 == 0;
+        break;
+      case 3:
+        body["stream_options"]["continuous_usage_stats"] = true;
+        break;
+      default:
+        break;
     }
     for (std::size_t i = random() % 3; i > 0; --i) body["z" + std::to_string(random() % 9)] = {{"deep", {1, 2}}};
     const std::string spaced = body.dump(random() % 2 == 0 ? -1 : 2);

@@ -9,7 +9,8 @@ namespace {
 TEST(StreamEvent, CountsTokensByContentOrByTokenIds) {
   EXPECT_EQ(read_stream_event(R"({"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]})").tokens, 0);
   EXPECT_EQ(read_stream_event(R"({"choices":[{"index":0,"delta":{"content":"a"}}]})").tokens, 1);
-  EXPECT_EQ(read_stream_event(R"({"choices":[{"delta":{"reasoning_content":"a"}},{"delta":{"reasoning":"b"}}]})").tokens, 2);
+  EXPECT_EQ(
+      read_stream_event(R"({"choices":[{"delta":{"reasoning_content":"a"}},{"delta":{"reasoning":"b"}}]})").tokens, 2);
   EXPECT_EQ(read_stream_event(R"({"choices":[{"delta":{"tool_calls":[{"index":0}]}}]})").tokens, 1);
   EXPECT_EQ(read_stream_event(R"({"choices":[{"index":0,"text":"a"}]})").tokens, 1);
   EXPECT_EQ(read_stream_event(R"({"choices":[{"index":0,"text":"abc","token_ids":[1,2,3]}]})").tokens, 3);
@@ -24,8 +25,8 @@ TEST(StreamEvent, KnowsEndsUsageAndErrors) {
   EXPECT_TRUE(usage.usage_only);
   EXPECT_EQ(usage.usage->prompt_tokens, 7);
   EXPECT_EQ(usage.usage->completion_tokens, 5);
-  const StreamEvent continuous = read_stream_event(
-      R"({"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":7,"completion_tokens":1}})");
+  const StreamEvent continuous =
+      read_stream_event(R"({"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":7,"completion_tokens":1}})");
   EXPECT_FALSE(continuous.usage_only);
   EXPECT_TRUE(continuous.usage);
   EXPECT_TRUE(read_stream_event("[DONE]").done);

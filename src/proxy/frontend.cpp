@@ -1,0 +1,135 @@
+#include "proxy/frontend.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "proxy/openai_error.hpp"
+#include "proxy/snapshots.hpp"
+#include "proxy/state_report.hpp"
+
+namespace balanceroute::proxy {
+
+namespace {
+
+constexpr std::size_t kForwardedAnswerBytes = 16 * 1024 * 1024;
+
+ApiError client_error(int status, std::string_view code, std::string message) {
+  return {status, "invalid_request_error", code, std::move(message)};
+}
+
+// "/v1/models/" is served as "/v1/models": a redirect would lose the client's Authorization on the way.
+std::string_view without_final_slash(std::string_view path) {
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
+}  // namespace
+
+net::HttpResponse readiness(const ServiceContext& service, bool draining, std::size_t ready_workers) {
+  nlohmann::ordered_json body;
+  std::size_t total = 0;
+  for (const auto& fleet : service.fleets) total += fleet->worker_count();
+  const bool ready = !draining && ready_workers > 0;
+  body["status"] = draining ? "draining" : ready ? "ready" : "no worker is ready";
+  body["workers"] = total;
+  body["workers_ready"] = ready_workers;
+  return net::json_response(ready ? 200 : 503, body.dump());
+}
+
+net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
+  const std::string& method = exchange.request().method;
+  const std::string_view path = without_final_slash(exchange.request().path());
+  const bool read = method == "GET" || method == "HEAD";
+
+  struct Route {
+    std::string_view path;
+    bool posts;
+  };
+  static constexpr std::array kRoutes{Route{"/v1/chat/completions", true},
+                                      Route{"/v1/completions", true},
+                                      Route{"/v1/models", false},
+                                      Route{"/version", false},
+                                      Route{"/health", false},
+                                      Route{"/health/live", false},
+                                      Route{"/health/ready", false},
+                                      Route{"/metrics", false}};
+  const auto route = std::ranges::find(kRoutes, path, &Route::path);
+  if (route == kRoutes.end()) {
+    service_.metrics.unknown_path();
+    co_await exchange.respond(error_response(client_error(404, "unknown_path", "this path is not served here")));
+    co_return;
+  }
+  if (route->posts ? method != "POST" : !read) {
+    net::HttpResponse refusal =
+        error_response(client_error(405, "method_not_allowed", "this path takes another method"));
+    refusal.headers.add("Allow", route->posts ? "POST" : "GET, HEAD");
+    co_await exchange.respond(std::move(refusal));
+    co_return;
+  }
+
+  if (path == "/v1/chat/completions") {
+    co_await generate(exchange, GenerationKind::ChatCompletion);
+  } else if (path == "/v1/completions") {
+    co_await generate(exchange, GenerationKind::TextCompletion);
+  } else if (path == "/v1/models") {
+    co_await list_models(exchange);
+  } else if (path == "/version") {
+    co_await exchange.respond(version_response());
+  } else if (path == "/health/live") {
+    co_await exchange.respond(net::json_response(200, R"({"status":"live"})"));
+  } else {
+    const auto snapshots = co_await take_snapshots(exchange.thread(), service_.fleets, false);
+    if (path == "/metrics") {
+      co_await exchange.respond(metrics_response(service_, snapshots));
+    } else {
+      co_await exchange.respond(readiness(service_, draining_, ready_workers(snapshots)));
+    }
+  }
+}
+
+net::asio::awaitable<void> Frontend::generate(net::HttpExchange& exchange, GenerationKind kind) {
+  Generation generation{service_, exchange, kind};
+  co_await generation.run();
+}
+
+net::asio::awaitable<void> Frontend::list_models(net::HttpExchange& exchange) {
+  nlohmann::ordered_json list;
+  list["object"] = "list";
+  list["data"] = nlohmann::ordered_json::array();
+  for (const auto& fleet : service_.fleets) {
+    if (fleet->params().models.empty()) {
+      co_await forward_to_any_worker(exchange);
+      co_return;
+    }
+    for (const ModelParams& model : fleet->params().models) {
+      std::vector<std::string> names = model.aliases;
+      names.insert(names.begin(), model.name);
+      for (const std::string& name : names) {
+        list["data"].push_back({{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "balanceroute"}});
+      }
+    }
+  }
+  co_await exchange.respond(net::json_response(200, list.dump()));
+}
+
+// The one fleet has no list of models, so its workers are asked in turn until one answers.
+net::asio::awaitable<void> Frontend::forward_to_any_worker(net::HttpExchange& exchange) {
+  Fleet& fleet = *service_.fleets.front();
+  net::HttpRequest request;
+  request.target = exchange.request().target;
+  if (const auto key = exchange.request().headers.find("Authorization")) {
+    request.headers.add("Authorization", std::string{*key});
+  }
+  const std::size_t thread = service_.index_of(exchange.thread());
+  const net::TimePoint deadline = service_.clock.now() + std::chrono::seconds{5};
+  for (std::uint32_t w = 0; w < fleet.worker_count(); ++w) {
+    auto call = co_await fleet.clients(thread).of(WorkerId{w}).send(request, deadline);
+    if (!call) continue;
+    auto body = co_await call->read_all(kForwardedAnswerBytes, deadline);
+    if (!body) continue;
+    co_await exchange.respond(net::json_response(call->head().status, std::move(*body)));
+    co_return;
+  }
+  co_await exchange.respond(error_response({503, "server_error", "no_worker_ready", "no worker answered"}));
+}
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,61 @@
+#include "proxy/request_record.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "telemetry/log.hpp"
+
+namespace balanceroute::proxy {
+
+namespace {
+
+// -1 stands for a time that never came, here too.
+double milliseconds(double seconds) {
+  return seconds < 0 ? -1 : seconds * 1000;
+}
+
+}  // namespace
+
+RequestRecord::RequestRecord(telemetry::RouterMetrics& metrics, spdlog::logger& log, const net::Clock& clock)
+    : metrics_{metrics}, log_{log}, clock_{clock}, arrived_{clock.now()} {}
+
+RequestRecord::~RequestRecord() {
+  const net::TimePoint now = clock_.now();
+  telemetry::RequestTimes times{.pool_wait = seconds(arrived_, placed_), .ttft = seconds(arrived_, first_token_)};
+  times.e2e = seconds(arrived_, now);
+  const std::int64_t tokens_each = output_tokens / sequences;
+  if (tokens_each > 1) times.tpot = seconds(first_token_, last_token_) / static_cast<double>(tokens_each - 1);
+  metrics_.request_finished(outcome_, times, output_tokens);
+  log_.info(
+      "request id={} client_id={} path={} model={} outcome={} status={} worker={} prompt_tokens={} "
+      "output_tokens={} pool_wait_ms={:.1f} ttft_ms={:.1f} tpot_ms={:.2f} e2e_ms={:.1f} reason={}",
+      id, telemetry::log_value(client_id), telemetry::log_value(path), telemetry::log_value(model),
+      telemetry::to_string(outcome_), status_, telemetry::log_value(worker), prompt_tokens, output_tokens,
+      milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot), milliseconds(times.e2e),
+      telemetry::log_value(reason_));
+}
+
+void RequestRecord::placed() {
+  placed_ = clock_.now();
+}
+
+void RequestRecord::progress(std::int64_t tokens) {
+  if (tokens <= output_tokens) return;
+  output_tokens = tokens;
+  last_token_ = clock_.now();
+  if (first_token_ == net::kNever) first_token_ = last_token_;
+}
+
+void RequestRecord::finished(telemetry::Outcome how, int status_sent, std::string why) {
+  outcome_ = how;
+  status_ = status_sent;
+  reason_ = std::move(why);
+}
+
+double RequestRecord::seconds(net::TimePoint from, net::TimePoint to) const {
+  if (from == net::kNever || to == net::kNever) return -1;
+  return std::chrono::duration<double>(to - from).count();
+}
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,56 @@
+// request_record.hpp - the one final log line and the one metric of a request.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "net/clock.hpp"
+#include "telemetry/metrics.hpp"
+
+namespace spdlog {
+class logger;
+}
+
+namespace balanceroute::proxy {
+
+// RequestRecord collects what is known of a request; its destructor writes the line and counts, exactly once, however
+// the request ended.
+//   Threads  one at a time; the metrics and the logger take care of themselves.
+class RequestRecord {
+ public:
+  RequestRecord(telemetry::RouterMetrics& metrics, spdlog::logger& log, const net::Clock& clock);
+  ~RequestRecord();
+  RequestRecord(const RequestRecord&) = delete;
+  RequestRecord& operator=(const RequestRecord&) = delete;
+
+  void placed();
+  // `tokens` output tokens so far, over all answers of the request.
+  void progress(std::int64_t tokens);
+  void finished(telemetry::Outcome how, int status_sent, std::string why = {});
+
+  std::string id;         // ours, sent to the worker as X-Request-Id
+  std::string client_id;  // the client's, echoed
+  std::string path;
+  std::string model;
+  std::string worker;
+  std::int32_t sequences = 1;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t output_tokens = 0;
+
+ private:
+  double seconds(net::TimePoint from, net::TimePoint to) const;
+
+  telemetry::RouterMetrics& metrics_;
+  spdlog::logger& log_;
+  const net::Clock& clock_;
+  net::TimePoint arrived_;
+  net::TimePoint placed_ = net::kNever;
+  net::TimePoint first_token_ = net::kNever;
+  net::TimePoint last_token_ = net::kNever;
+  telemetry::Outcome outcome_ = telemetry::Outcome::ClientLeft;  // what an end without a word means
+  int status_ = 0;
+  std::string reason_;
+};
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,139 @@
+#include "proxy/service.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "policy/registry.hpp"
+#include "proxy/openai_error.hpp"
+#include "proxy/snapshots.hpp"
+#include "proxy/state_report.hpp"
+
+namespace balanceroute::proxy {
+
+namespace {
+
+std::size_t thread_count(const ServeParams& params) {
+  if (params.io_threads != ServeParams::kAuto) return static_cast<std::size_t>(params.io_threads);
+  return std::max(1U, std::thread::hardware_concurrency()) - (std::thread::hardware_concurrency() > 1 ? 1 : 0);
+}
+
+net::ServerOptions server_options(const ServeParams& params, const std::shared_ptr<spdlog::logger>& log) {
+  net::ServerOptions options;
+  options.limits.head_bytes = static_cast<std::size_t>(params.limits.head_bytes);
+  options.limits.body_bytes = static_cast<std::uint64_t>(params.limits.body_bytes);
+  options.max_connections = static_cast<std::size_t>(params.limits.connections);
+  options.client_stall = std::chrono::duration_cast<net::Duration>(
+      std::chrono::duration<double, std::milli>{params.timeouts.client_stall_ms});
+  options.error_response = http_error_response;
+  options.log_failure = [log](std::string_view what) { log->warn("{}", what); };
+  return options;
+}
+
+}  // namespace
+
+Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log)
+    : params_{std::move(params)},
+      log_{std::move(log)},
+      threads_{thread_count(params_), "br-io", clock_},
+      own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
+      decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
+      context_{clock_, threads_, params_, metrics_, *log_, fleets_},
+      frontend_{context_, draining_} {}
+
+std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
+                                                                    std::shared_ptr<spdlog::logger> log) {
+  std::unique_ptr<Service> service{new Service{std::move(params), std::move(log)}};
+  if (const auto built = service->build(); !built) return std::unexpected(built.error());
+  return service;
+}
+
+std::expected<void, std::string> Service::build() {
+  for (const FleetParams& fleet : params_.fleets) {
+    auto made = Fleet::make(fleet, params_, decider_, threads_);
+    if (!made) return std::unexpected(made.error());
+    fleets_.push_back(std::move(*made));
+  }
+  client_server_ =
+      std::make_unique<net::HttpServer>(threads_, server_options(params_, log_),
+                                        [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
+  admin_server_ = std::make_unique<net::HttpServer>(
+      threads_, server_options(params_, log_), [this](net::HttpExchange& exchange) { return handle_admin(exchange); });
+  const auto client_port = listen(*client_server_, params_.listen);
+  if (!client_port) return std::unexpected(client_port.error());
+  const auto admin_port = listen(*admin_server_, params_.admin);
+  if (!admin_port) return std::unexpected(admin_port.error());
+  client_port_ = *client_port;
+  admin_port_ = *admin_port;
+  if (own_decider_) own_decider_->start();
+  threads_.start();
+  return {};
+}
+
+std::expected<std::uint16_t, std::string> Service::listen(net::HttpServer& server, const std::string& address) {
+  const auto parsed = parse_listen_address(address);
+  if (!parsed) return std::unexpected(address + ": " + parsed.error());
+  const auto bound = server.listen(parsed->host, parsed->port);
+  if (!bound) return std::unexpected(bound.error().detail);
+  return *bound;
+}
+
+Service::~Service() {
+  // Requests first, then what they use: their ends still reach the deciding thread.
+  client_server_.reset();
+  admin_server_.reset();
+  threads_.stop();
+  if (own_decider_) own_decider_->stop();
+}
+
+bool Service::drain(net::Duration longest) {
+  draining_ = true;
+  client_server_->drain();
+  return client_server_->wait_until_idle(longest);
+}
+
+std::expected<void, std::string> Service::set_policy(const PolicyParams& params) {
+  for (const auto& fleet : fleets_) {
+    auto policy = make_policy(params);
+    if (!policy) return std::unexpected(policy.error());
+    decider_.call([&] { fleet->dispatcher().set_policy(std::move(*policy)); });
+  }
+  return {};
+}
+
+net::asio::awaitable<void> Service::handle_admin(net::HttpExchange& exchange) {
+  const std::string_view path = exchange.request().path();
+  const std::string& method = exchange.request().method;
+  const bool known = path == "/debug/ledger" || path == "/metrics" || path == "/health/live" ||
+                     path == "/health/ready" || path == "/version";
+  if (!known) {
+    co_await exchange.respond(
+        error_response({404, "invalid_request_error", "unknown_path", "this path is not served here"}));
+    co_return;
+  }
+  if (method != "GET" && method != "HEAD") {
+    co_await exchange.respond(
+        error_response({405, "invalid_request_error", "method_not_allowed", "this path takes GET"}));
+    co_return;
+  }
+  if (path == "/health/live") {
+    co_await exchange.respond(net::json_response(200, R"({"status":"live"})"));
+    co_return;
+  }
+  if (path == "/version") {
+    co_await exchange.respond(version_response());
+    co_return;
+  }
+  const auto snapshots = co_await take_snapshots(exchange.thread(), fleets_, path == "/debug/ledger");
+  if (path == "/debug/ledger") {
+    co_await exchange.respond(ledger_response(context_, snapshots));
+  } else if (path == "/metrics") {
+    co_await exchange.respond(metrics_response(context_, snapshots));
+  } else {
+    co_await exchange.respond(readiness(context_, draining_, ready_workers(snapshots)));
+  }
+}
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,63 @@
+// service.hpp - the running router: its threads, fleets and listeners, put together from the settings.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "net/io_thread.hpp"
+#include "net/server.hpp"
+#include "proxy/fleet.hpp"
+#include "proxy/frontend.hpp"
+#include "proxy/generation.hpp"
+#include "proxy/serve_params.hpp"
+#include "telemetry/metrics.hpp"
+
+namespace balanceroute::proxy {
+
+// Service serves clients from start() to its end.
+//   Threads  the public functions are for the owner's thread, which must not be one of the service's own.
+class Service {
+ public:
+  // `params` has passed problems_of().
+  static std::expected<std::unique_ptr<Service>, std::string> start(ServeParams params,
+                                                                    std::shared_ptr<spdlog::logger> log);
+  ~Service();
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  std::uint16_t client_port() const { return client_port_; }
+  std::uint16_t admin_port() const { return admin_port_; }
+
+  // Readiness fails and nothing new is accepted; true when every running request ended within `longest`.
+  bool drain(net::Duration longest);
+  // The policy of every fleet, for requests that are not placed yet.
+  std::expected<void, std::string> set_policy(const PolicyParams& params);
+
+ private:
+  Service(ServeParams params, std::shared_ptr<spdlog::logger> log);
+  std::expected<void, std::string> build();
+  std::expected<std::uint16_t, std::string> listen(net::HttpServer& server, const std::string& address);
+  net::asio::awaitable<void> handle_admin(net::HttpExchange& exchange);
+
+  ServeParams params_;
+  std::shared_ptr<spdlog::logger> log_;
+  net::SteadyClock clock_;
+  telemetry::RouterMetrics metrics_;
+  std::atomic<bool> draining_{false};
+  std::vector<std::unique_ptr<Fleet>> fleets_;
+  net::IoThreads threads_;
+  std::unique_ptr<net::IoThread> own_decider_;  // none when the one I/O thread decides too
+  net::IoThread& decider_;
+  ServiceContext context_;
+  Frontend frontend_;
+  std::unique_ptr<net::HttpServer> client_server_;
+  std::unique_ptr<net::HttpServer> admin_server_;
+  std::uint16_t client_port_ = 0;
+  std::uint16_t admin_port_ = 0;
+};
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,20 @@
+// state_report.hpp - the router's state as metrics and as JSON.
+#pragma once
+
+#include <vector>
+
+#include "net/http.hpp"
+#include "proxy/dispatcher.hpp"
+#include "proxy/generation.hpp"
+
+namespace balanceroute::proxy {
+
+// Everything counted and the state of the fleets, in the Prometheus text format.
+net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots);
+
+// Every worker and every live lease, as JSON.
+net::HttpResponse ledger_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots);
+
+net::HttpResponse version_response();
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,106 @@
+#include "telemetry/metrics.hpp"
+
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+#include <prometheus/text_serializer.h>
+
+#include <array>
+#include <utility>
+
+namespace balanceroute::telemetry {
+
+namespace {
+
+using Buckets = prometheus::Histogram::BucketBoundaries;
+
+const Buckets kWaitBuckets{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600};
+const Buckets kTpotBuckets{0.005, 0.01, 0.015, 0.02, 0.025, 0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.25, 0.5, 1};
+
+prometheus::Histogram& histogram(prometheus::Registry& registry, const std::string& name, const std::string& help,
+                                 const Buckets& buckets) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, buckets);
+}
+
+prometheus::Counter& counter(prometheus::Registry& registry, const std::string& name, const std::string& help) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
+}
+
+void observe(prometheus::Histogram& into, double seconds) {
+  if (seconds >= 0) into.Observe(seconds);
+}
+
+}  // namespace
+
+std::string_view to_string(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::Ok:
+      return "ok";
+    case Outcome::ClientError:
+      return "client_error";
+    case Outcome::ClientLeft:
+      return "client_left";
+    case Outcome::Rejected:
+      return "rejected";
+    case Outcome::UpstreamError:
+      return "upstream_error";
+    case Outcome::Timeout:
+      return "timeout";
+  }
+  return "unknown";
+}
+
+RouterMetrics::RouterMetrics()
+    : unknown_paths_{counter(registry_, "balanceroute_http_unknown_paths_total",
+                             "Requests for paths that the router does not serve.")},
+      tokens_{counter(registry_, "balanceroute_stream_tokens_total", "Output tokens of finished requests.")},
+      pool_wait_{
+          histogram(registry_, "balanceroute_pool_wait_seconds", "Time from arrival to a worker.", kWaitBuckets)},
+      ttft_{histogram(registry_, "balanceroute_request_ttft_seconds", "Time from arrival to the first token.",
+                      kWaitBuckets)},
+      tpot_{histogram(registry_, "balanceroute_request_tpot_seconds", "Time per output token after the first.",
+                      kTpotBuckets)},
+      e2e_{histogram(registry_, "balanceroute_request_e2e_seconds", "Time from arrival to the end.", kWaitBuckets)} {
+  auto& family = prometheus::BuildCounter()
+                     .Name("balanceroute_request_finished_total")
+                     .Help("Requests that ended, by how they ended.")
+                     .Register(registry_);
+  for (std::size_t i = 0; i < kOutcomes; ++i) {
+    finished_.push_back(&family.Add({{"outcome", std::string{to_string(static_cast<Outcome>(i))}}}));
+  }
+}
+
+void RouterMetrics::request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens) {
+  finished_[static_cast<std::size_t>(outcome)]->Increment();
+  tokens_.Increment(static_cast<double>(tokens));
+  observe(pool_wait_, times.pool_wait);
+  observe(ttft_, times.ttft);
+  observe(tpot_, times.tpot);
+  observe(e2e_, times.e2e);
+}
+
+void RouterMetrics::unknown_path() {
+  unknown_paths_.Increment();
+}
+
+std::string RouterMetrics::exposition(std::vector<prometheus::MetricFamily> more) const {
+  std::vector<prometheus::MetricFamily> families = registry_.Collect();
+  for (auto& family : more) families.push_back(std::move(family));
+  return prometheus::TextSerializer{}.Serialize(families);
+}
+
+prometheus::MetricFamily make_family(std::string name, std::string help, prometheus::MetricType type) {
+  prometheus::MetricFamily family;
+  family.name = std::move(name);
+  family.help = std::move(help);
+  family.type = type;
+  return family;
+}
+
+void add_sample(prometheus::MetricFamily& family, const std::vector<Label>& labels, double value) {
+  prometheus::ClientMetric metric;
+  for (const Label& label : labels) metric.label.push_back({label.name, label.value});
+  (family.type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  family.metric.push_back(std::move(metric));
+}
+
+}  // namespace balanceroute::telemetry

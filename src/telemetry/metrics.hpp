@@ -1,0 +1,75 @@
+// metrics.hpp - Prometheus metrics: what is counted as it happens, and how a scrape becomes text.
+//
+// Leaves out state that is read at scrape time (loads, queues): its owner gives it as families to exposition().
+#pragma once
+
+#include <prometheus/metric_family.h>
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace prometheus {
+class Counter;
+class Histogram;
+}  // namespace prometheus
+
+namespace balanceroute::telemetry {
+
+// How a request ended. A closed set, because it is a label.
+enum class Outcome : std::uint8_t {
+  Ok,
+  ClientError,    // refused for what the client sent
+  ClientLeft,     // the client closed first
+  Rejected,       // no room or no worker
+  UpstreamError,  // the worker failed or answered nonsense
+  Timeout         // a deadline passed
+};
+inline constexpr std::size_t kOutcomes = 6;
+
+std::string_view to_string(Outcome outcome);
+
+// RequestTimes are what one finished request adds to the histograms, in seconds; negative means that it never came to
+// that point.
+struct RequestTimes {
+  double pool_wait = -1;  // from arrival to a worker
+  double ttft = -1;       // from arrival to the first token
+  double tpot = -1;       // between tokens after the first
+  double e2e = -1;        // from arrival to the end
+};
+
+// RouterMetrics holds every metric that is counted as requests pass.
+//   Threads  any; counters are atomic.
+class RouterMetrics {
+ public:
+  RouterMetrics();
+
+  void request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens);
+  void unknown_path();
+
+  // All metrics, those given included, in the Prometheus text format.
+  std::string exposition(std::vector<prometheus::MetricFamily> more) const;
+
+ private:
+  prometheus::Registry registry_;
+  std::vector<prometheus::Counter*> finished_;  // by outcome
+  prometheus::Counter& unknown_paths_;
+  prometheus::Counter& tokens_;
+  prometheus::Histogram& pool_wait_;
+  prometheus::Histogram& ttft_;
+  prometheus::Histogram& tpot_;
+  prometheus::Histogram& e2e_;
+};
+
+// A family of gauges or counters to be filled at scrape time.
+prometheus::MetricFamily make_family(std::string name, std::string help, prometheus::MetricType type);
+
+struct Label {
+  std::string name;
+  std::string value;
+};
+void add_sample(prometheus::MetricFamily& family, const std::vector<Label>& labels, double value);
+
+}  // namespace balanceroute::telemetry

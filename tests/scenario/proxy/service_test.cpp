@@ -1,0 +1,535 @@
+// The whole router on real sockets, in front of workers that the test scripts.
+#include "proxy/service.hpp"
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/base_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <future>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "support/raw_http.hpp"
+
+namespace balanceroute::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ask;
+using test::body_of;
+using test::get;
+using test::post;
+using test::RawClient;
+
+class LinesSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  std::vector<std::string> lines() {
+    const std::scoped_lock lock{mutex_};
+    return lines_;
+  }
+
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    lines_.emplace_back(message.payload.data(), message.payload.size());
+  }
+  void flush_() override {}
+  std::vector<std::string> lines_;
+};
+
+// A worker that answers as the test says and keeps what it was sent.
+class FakeWorker {
+ public:
+  explicit FakeWorker(net::HttpHandler handler) : handler_{std::move(handler)} {
+    port_ = *server_.listen("127.0.0.1", 0);
+    threads_.start();
+  }
+  ~FakeWorker() {
+    server_.stop();
+    threads_.stop();
+  }
+  std::uint16_t port() const { return port_; }
+  std::vector<net::HttpRequest> requests() {
+    const std::scoped_lock lock{mutex_};
+    return requests_;
+  }
+  // Ends of handlers because the router closed the connection.
+  std::size_t closes() const { return closes_; }
+
+ private:
+  net::asio::awaitable<void> handle(net::HttpExchange& exchange) {
+    {
+      const std::scoped_lock lock{mutex_};
+      requests_.push_back(exchange.request());
+    }
+    struct CountClose {
+      net::HttpExchange& exchange;
+      std::atomic<std::size_t>& closes;
+      ~CountClose() {
+        if (exchange.client_left()) ++closes;
+      }
+    } count{exchange, closes_};
+    co_await handler_(exchange);
+  }
+
+  net::HttpHandler handler_;
+  std::mutex mutex_;
+  std::vector<net::HttpRequest> requests_;
+  std::atomic<std::size_t> closes_{0};
+  net::SteadyClock clock_;
+  net::IoThreads threads_{1, "worker", clock_};
+  net::HttpServer server_{threads_, {}, [this](net::HttpExchange& exchange) { return handle(exchange); }};
+  std::uint16_t port_ = 0;
+};
+
+std::string chunk(const std::string& text) {
+  return R"(data: {"id":"c","choices":[{"index":0,"delta":{"content":")" + text +
+         R"("}}]})"
+         "\n\n";
+}
+const std::string kFinish =
+    "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+const std::string kUsage =
+    "data: "
+    "{\"id\":\"c\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":11,\"completion_tokens\":2}}\n\n";
+const std::string kDone = "data: [DONE]\n\n";
+
+void start_stream(net::HttpExchange& exchange) {
+  net::HttpResponse head;
+  head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
+  exchange.start(head);
+}
+
+net::HttpHandler streams(std::vector<std::string> writes) {
+  return [writes](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    start_stream(exchange);
+    for (const std::string& bytes : writes) {
+      exchange.write(bytes);
+      co_await exchange.flushed();
+    }
+    co_await exchange.finish();
+  };
+}
+
+net::HttpHandler hangs_after(std::string bytes) {
+  return [bytes](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    start_stream(exchange);
+    exchange.write(bytes);
+    net::Event never{exchange.thread()};
+    co_await never.wait();
+  };
+}
+
+const std::string kStreamBody = R"({"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}],"x":1.50})";
+
+// Undoes chunk framing.
+std::string unchunked(const std::string& answer) {
+  std::string body = body_of(answer);
+  std::string out;
+  while (!body.empty()) {
+    const std::size_t size = std::stoul(body, nullptr, 16);
+    const std::size_t start = body.find("\r\n") + 2;
+    if (size == 0) break;
+    out += body.substr(start, size);
+    body.erase(0, start + size + 2);
+  }
+  return out;
+}
+
+class RouterService : public testing::Test {
+ protected:
+  void serve(
+      std::vector<std::uint16_t> worker_ports, std::int64_t slots = 4,
+      const std::function<void(ServeParams&)>& change = [](ServeParams&) {}) {
+    ServeParams params;
+    params.listen = "127.0.0.1:0";
+    params.admin = "127.0.0.1:0";
+    params.io_threads = 2;
+    params.fleets.resize(1);
+    params.fleets[0].policy.name = "join_shortest_queue";
+    params.fleets[0].groups.resize(1);
+    params.fleets[0].groups[0].name = "g";
+    params.fleets[0].groups[0].slots = slots;
+    for (const std::uint16_t port : worker_ports) {
+      params.fleets[0].groups[0].workers.push_back({.url = "http://127.0.0.1:" + std::to_string(port)});
+    }
+    change(params);
+    ASSERT_EQ(problems_of(params), std::vector<std::string>{});
+    auto started = Service::start(params, std::make_shared<spdlog::logger>("test", sink_));
+    ASSERT_TRUE(started) << started.error();
+    service_ = std::move(*started);
+  }
+
+  nlohmann::json ledger() {
+    return nlohmann::json::parse(body_of(ask(service_->admin_port(), get("/debug/ledger"))))["fleets"][0];
+  }
+  std::string metrics() { return ask(service_->admin_port(), get("/metrics")); }
+  // The service works in its own threads; a condition holds soon or never.
+  template <class Condition>
+  bool soon(Condition condition) {
+    const auto deadline = std::chrono::steady_clock::now() + 5s;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+  bool ledger_is_empty() {
+    const auto state = ledger();
+    return state["requests_live"] == 0 && state["leases_live"] == 0 && state["requests_waiting"] == 0;
+  }
+  std::size_t final_lines() {
+    const auto lines = sink_->lines();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("request id="); }));
+  }
+
+  std::shared_ptr<LinesSink> sink_ = std::make_shared<LinesSink>();
+  std::unique_ptr<Service> service_;
+};
+
+// Law: events reach the client as they were, in order; only the usage event nobody asked for is left out; the body
+// reaches the worker unchanged but for the wish for usage.
+TEST_F(RouterService, StreamsPassUnchanged) {
+  FakeWorker worker{
+      streams({": hello\n\n", chunk("a") + chunk("b").substr(0, 20), chunk("b").substr(20) + kFinish, kUsage + kDone})};
+  serve({worker.port()});
+  const std::string answer = ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 OK\r\n")) << answer;
+  EXPECT_EQ(unchunked(answer), ": hello\n\n" + chunk("a") + chunk("b") + kFinish + kDone);
+  ASSERT_EQ(worker.requests().size(), 1u);
+  std::string expected = kStreamBody;
+  expected.insert(expected.size() - 1, R"(,"stream_options":{"include_usage":true})");
+  EXPECT_EQ(worker.requests()[0].body, expected);
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+  EXPECT_NE(metrics().find("balanceroute_request_finished_total{outcome=\"ok\"} 1"), std::string::npos);
+  EXPECT_NE(metrics().find("balanceroute_stream_tokens_total 2"), std::string::npos);
+}
+
+// Law: a client that asks for usage gets the event, and its body goes on byte for byte.
+TEST_F(RouterService, UsageIsPassedOnToWhomAskedForIt) {
+  FakeWorker worker{streams({chunk("a") + kFinish + kUsage + kDone})};
+  serve({worker.port()});
+  const std::string body = R"({ "stream_options" : {"include_usage" : true}, "model":"m", "stream":true })";
+  const std::string answer = ask(service_->client_port(), post("/v1/chat/completions", body));
+  EXPECT_EQ(unchunked(answer), chunk("a") + kFinish + kUsage + kDone);
+  EXPECT_EQ(worker.requests()[0].body, body);
+}
+
+// Law: the two ids are kept apart: the worker sees ours, the client gets its own back; secrets and framing of the
+// client's connection stop at the router.
+TEST_F(RouterService, HeadersAreOursOrTheClients) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    net::HttpResponse response = net::json_response(200, R"({"usage":{"prompt_tokens":3,"completion_tokens":4}})");
+    response.headers.add("X-Request-Id", "the-worker's");
+    response.headers.add("X-Custom", "kept");
+    response.headers.add("Keep-Alive", "timeout=5");
+    co_await exchange.respond(response);
+  }};
+  serve({worker.port()});
+  const std::string answer = ask(
+      service_->client_port(),
+      post("/v1/completions", R"({"model":"m","prompt":"x"})",
+           "X-Request-Id: mine\r\nAccept-Encoding: gzip\r\nAuthorization: Bearer k\r\nTE: trailers\r\nX-Other: o\r\n"));
+  EXPECT_NE(answer.find("X-Request-Id: mine\r\n"), std::string::npos) << answer;
+  EXPECT_NE(answer.find("X-Custom: kept\r\n"), std::string::npos);
+  EXPECT_EQ(answer.find("Keep-Alive: timeout"), std::string::npos);
+  const net::HeaderList sent = worker.requests().at(0).headers;
+  EXPECT_EQ(sent.find("X-Request-Id")->size(), 32u);
+  EXPECT_EQ(sent.count("X-Request-Id"), 1u);
+  EXPECT_EQ(sent.find("Authorization"), "Bearer k");
+  EXPECT_EQ(sent.find("X-Other"), "o");
+  EXPECT_FALSE(sent.find("Accept-Encoding"));
+  EXPECT_FALSE(sent.find("TE"));
+}
+
+// Law: a client that leaves in mid-stream is noticed although no byte moves; the worker sees the close and nothing is
+// left in the ledger.
+TEST_F(RouterService, ClientThatLeavesFreesEverything) {
+  FakeWorker worker{hangs_after(chunk("a"))};
+  serve({worker.port()});
+  RawClient client{service_->client_port()};
+  client.send(post("/v1/chat/completions", kStreamBody));
+  client.read_until("\"a\"");
+  EXPECT_TRUE(soon([&] { return ledger()["leases"].size() == 1 && ledger()["leases"][0]["state"] == "running"; }));
+  client.close();
+  EXPECT_TRUE(soon([&] { return worker.closes() == 1; }));
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+  EXPECT_TRUE(soon([&] { return final_lines() == 1; }));
+  EXPECT_NE(metrics().find("balanceroute_request_finished_total{outcome=\"client_left\"} 1"), std::string::npos);
+}
+
+// Law: the same holds for a client that leaves while its request still waits for a slot, and before any answer.
+TEST_F(RouterService, ClientThatLeavesTheQueueFreesItsPlace) {
+  FakeWorker worker{hangs_after("")};
+  serve({worker.port()}, 1);
+  RawClient first{service_->client_port()};
+  first.send(post("/v1/completions", R"({"model":"m","prompt":"x"})"));
+  EXPECT_TRUE(soon([&] { return worker.requests().size() == 1; }));
+  RawClient second{service_->client_port()};
+  second.send(post("/v1/completions", R"({"model":"m","prompt":"x"})"));
+  EXPECT_TRUE(soon([&] { return ledger()["requests_waiting"] == 1; }));
+  second.close();
+  EXPECT_TRUE(soon([&] { return ledger()["requests_waiting"] == 0; }));
+  EXPECT_EQ(worker.requests().size(), 1u);
+  first.close();
+  EXPECT_TRUE(soon([&] { return ledger_is_empty() && worker.closes() == 1; }));
+}
+
+// Law: slots bound what a worker is given; the next request goes out when one ends.
+TEST_F(RouterService, SlotsBoundWhatAWorkerGets) {
+  std::atomic<int> running{0};
+  std::atomic<int> most{0};
+  std::atomic<bool> open{false};
+  FakeWorker worker{[&](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    most = std::max(most.load(), ++running);
+    net::Event tick{exchange.thread()};
+    while (!open) co_await tick.wait(std::chrono::steady_clock::now() + 1ms);
+    --running;
+    co_await exchange.respond(net::json_response(200, "{}"));
+  }};
+  serve({worker.port()}, 2);
+  std::vector<std::future<std::string>> answers;
+  for (int i = 0; i < 5; ++i) {
+    answers.push_back(std::async(std::launch::async, [&] {
+      return ask(service_->client_port(), post("/v1/completions", R"({"model":"m","prompt":"x"})"));
+    }));
+  }
+  EXPECT_TRUE(soon([&] { return running == 2 && ledger()["requests_waiting"] == 3; }));
+  open = true;
+  for (auto& answer : answers) EXPECT_TRUE(answer.get().starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(most, 2);
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+}
+
+// Law: slots are free at the last token, not when the connection closes.
+TEST_F(RouterService, SlotIsFreeAtTheLastToken) {
+  FakeWorker worker{hangs_after(chunk("a") + kFinish)};
+  serve({worker.port()}, 1);
+  RawClient client{service_->client_port()};
+  client.send(post("/v1/chat/completions", kStreamBody));
+  client.read_until("finish_reason");
+  EXPECT_TRUE(soon([&] { return ledger()["leases_live"] == 0; }));
+  EXPECT_EQ(worker.closes(), 0u);
+}
+
+struct Refusal {
+  std::string request;
+  int status;
+  std::string code;
+};
+
+// Law: what cannot be served is answered at once, with a status and a code of its own.
+TEST_F(RouterService, RefusalsNameTheirCause) {
+  FakeWorker worker{streams({kDone})};
+  serve({worker.port()}, 2, [](ServeParams& params) {
+    params.fleets[0].models.push_back({.name = "m", .aliases = {"short"}});
+    params.limits.body_bytes = 2000;
+  });
+  const std::vector<Refusal> refusals{
+      {post("/v1/completions", "{"), 400, "bad_body"},
+      {post("/v1/completions", R"({"model":"other","prompt":"x"})"), 404, "model_not_found"},
+      {post("/v1/completions", R"({"model":"m","prompt":"x","n":3})"), 400, "too_many_sequences"},
+      {post("/v1/completions", R"({"model":"m","prompt":"x","kv_transfer_params":{}})"), 400, "bad_body"},
+      {post("/v1/completions", R"({"model":"m"})", "X-Data-Parallel-Rank: 1\r\n"), 400, "forbidden_header"},
+      {post("/v1/completions", std::string(2001, ' ')), 413, "body_too_large"},
+      {post("/abort_requests", "{}"), 404, "unknown_path"},
+      {post("/debug/ledger", "{}"), 404, "unknown_path"},
+      {get("/v1/completions"), 405, "method_not_allowed"},
+  };
+  for (const Refusal& refusal : refusals) {
+    const std::string answer = ask(service_->client_port(), refusal.request);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::to_string(refusal.status) + " ")) << answer;
+    const auto body = nlohmann::json::parse(body_of(answer));
+    EXPECT_EQ(body["error"]["code"], refusal.code) << answer;
+    EXPECT_FALSE(body["error"]["message"].get<std::string>().empty());
+  }
+  EXPECT_TRUE(worker.requests().empty());
+}
+
+// Law: an alias changes the model's name on the way to the worker and nothing else.
+TEST_F(RouterService, AliasIsReplacedByTheEnginesName) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    co_await exchange.respond(net::json_response(200, "{}"));
+  }};
+  serve({worker.port()}, 2,
+        [](ServeParams& params) { params.fleets[0].models.push_back({.name = "real/m", .aliases = {"short"}}); });
+  ask(service_->client_port(), post("/v1/completions", R"({"prompt":"x", "model" : "short","y":1e3})"));
+  ASSERT_EQ(worker.requests().size(), 1u);
+  EXPECT_EQ(worker.requests()[0].body, R"({"prompt":"x", "model" : "real/m","y":1e3})");
+  const auto models = nlohmann::json::parse(body_of(ask(service_->client_port(), get("/v1/models/"))));
+  EXPECT_EQ(models["data"][0]["id"], "real/m");
+  EXPECT_EQ(models["data"][1]["id"], "short");
+}
+
+// Law: a worker that cannot be reached, answers nonsense or breaks off gives an error that says so, never 200 and
+// nothing; the slots come back.
+TEST_F(RouterService, BrokenWorkersGiveErrors) {
+  std::uint16_t closed_port = 0;
+  {
+    FakeWorker gone{streams({})};
+    closed_port = gone.port();
+  }
+  serve({closed_port});
+  const std::string refused = ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 502 ")) << refused;
+  EXPECT_NE(refused.find("worker_unreachable"), std::string::npos);
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+}
+
+TEST_F(RouterService, FailureBeforeTheFirstEventIsAStatus) {
+  FakeWorker worker{streams({"data: {\"error\":{\"message\":\"no memory\",\"code\":500}}\n\n" + kDone})};
+  serve({worker.port()});
+  const std::string answer = ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 502 ")) << answer;
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+}
+
+TEST_F(RouterService, EmptyAnswersAreErrors) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    if (exchange.request().body.find("stream\":true") == std::string::npos) {
+      co_await exchange.respond(net::json_response(200, ""));
+    } else {
+      start_stream(exchange);
+      co_await exchange.finish();
+    }
+  }};
+  serve({worker.port()});
+  EXPECT_TRUE(ask(service_->client_port(), post("/v1/completions", R"({"model":"m"})")).starts_with("HTTP/1.1 502 "));
+  EXPECT_TRUE(ask(service_->client_port(), post("/v1/chat/completions", kStreamBody)).starts_with("HTTP/1.1 502 "));
+}
+
+// Law: a stream that breaks off ends with an error event and without the proper end of the body.
+TEST_F(RouterService, BrokenStreamNeverLooksWhole) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    start_stream(exchange);
+    exchange.write(chunk("a") + chunk("b").substr(0, 10));
+    co_await exchange.flushed();
+  }};
+  serve({worker.port()});
+  const std::string answer = ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
+  EXPECT_NE(answer.find(chunk("a")), std::string::npos);
+  EXPECT_EQ(answer.find(chunk("b").substr(0, 10) + "\r"), std::string::npos) << "half an event was passed on";
+  EXPECT_NE(answer.find("\"code\":\"worker_broken\""), std::string::npos) << answer;
+  EXPECT_EQ(answer.find("[DONE]"), std::string::npos);
+  EXPECT_FALSE(answer.ends_with("0\r\n\r\n")) << answer;
+  EXPECT_TRUE(soon([&] { return ledger_is_empty() && final_lines() == 1; }));
+}
+
+// Law: an answer of the worker that is an error is the client's answer.
+TEST_F(RouterService, WorkersErrorsArePassedOn) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    co_await exchange.respond(net::json_response(422, R"({"error":{"message":"too long"}})"));
+  }};
+  serve({worker.port()});
+  const std::string answer = ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 422 ")) << answer;
+  EXPECT_EQ(body_of(answer), R"({"error":{"message":"too long"}})");
+}
+
+// Law: every deadline ends a request with a status of its own.
+TEST_F(RouterService, DeadlinesEndRequests) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    net::Event never{exchange.thread()};
+    co_await never.wait();
+  }};
+  serve({worker.port()}, 1, [](ServeParams& params) {
+    params.timeouts.first_byte_ms = 300;
+    params.timeouts.admission_ms = 20;
+  });
+  auto first = std::async(std::launch::async,
+                          [&] { return ask(service_->client_port(), post("/v1/completions", R"({"model":"m"})")); });
+  EXPECT_TRUE(soon([&] { return worker.requests().size() == 1; }));
+  const std::string second = ask(service_->client_port(), post("/v1/completions", R"({"model":"m"})"));
+  EXPECT_TRUE(second.starts_with("HTTP/1.1 503 ")) << second;
+  EXPECT_NE(second.find("admission_timeout"), std::string::npos);
+  EXPECT_NE(second.find("Retry-After"), std::string::npos);
+  EXPECT_TRUE(first.get().starts_with("HTTP/1.1 504 "));
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+}
+
+TEST_F(RouterService, FullQueueIsRefused) {
+  FakeWorker worker{hangs_after("")};
+  serve({worker.port()}, 1, [](ServeParams& params) { params.limits.waiting_requests = 1; });
+  RawClient running{service_->client_port()};
+  running.send(post("/v1/completions", R"({"model":"m"})"));
+  EXPECT_TRUE(soon([&] { return worker.requests().size() == 1; }));
+  RawClient waiting{service_->client_port()};
+  waiting.send(post("/v1/completions", R"({"model":"m"})"));
+  EXPECT_TRUE(soon([&] { return ledger()["requests_waiting"] == 1; }));
+  const std::string refused = ask(service_->client_port(), post("/v1/completions", R"({"model":"m"})"));
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 429 ")) << refused;
+}
+
+// Law: draining fails readiness, lets running requests end, and says when they have.
+TEST_F(RouterService, DrainWaitsForRunningRequests) {
+  std::atomic<bool> open{false};
+  FakeWorker worker{[&](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    net::Event tick{exchange.thread()};
+    while (!open) co_await tick.wait(std::chrono::steady_clock::now() + 1ms);
+    co_await exchange.respond(net::json_response(200, "{}"));
+  }};
+  serve({worker.port()});
+  EXPECT_TRUE(ask(service_->admin_port(), get("/health/ready")).starts_with("HTTP/1.1 200 "));
+  auto running = std::async(std::launch::async,
+                            [&] { return ask(service_->client_port(), post("/v1/completions", R"({"model":"m"})")); });
+  EXPECT_TRUE(soon([&] { return worker.requests().size() == 1; }));
+  EXPECT_FALSE(service_->drain(1ms));
+  EXPECT_TRUE(ask(service_->admin_port(), get("/health/ready")).starts_with("HTTP/1.1 503 "));
+  open = true;
+  EXPECT_TRUE(service_->drain(5s));
+  EXPECT_TRUE(running.get().starts_with("HTTP/1.1 200 "));
+}
+
+// Law: with one thread that decides and carries connections, everything works the same.
+TEST_F(RouterService, OneThreadDoesAll) {
+  FakeWorker worker{streams({chunk("a") + kFinish + kUsage + kDone})};
+  serve({worker.port()}, 1, [](ServeParams& params) { params.io_threads = 1; });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(unchunked(ask(service_->client_port(), post("/v1/chat/completions", kStreamBody))),
+              chunk("a") + kFinish + kDone);
+  }
+  EXPECT_TRUE(soon([&] { return ledger_is_empty() && final_lines() == 3; }));
+}
+
+// Law: requests cancelled at random moments each leave one final line and nothing in the ledger.
+TEST_F(RouterService, RandomCancelsLeaveOneLineEach) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    start_stream(exchange);
+    net::Event tick{exchange.thread()};
+    for (int i = 0; i < 5; ++i) {
+      co_await tick.wait(std::chrono::steady_clock::now() + 1ms);
+      exchange.write(chunk("t"));
+    }
+    exchange.write(kFinish + kDone);
+    co_await exchange.finish();
+  }};
+  serve({worker.port()}, 3, [](ServeParams& params) { params.fleets[0].policy.name = "least_tokens"; });
+  constexpr std::size_t kRequests = 150;
+  std::mt19937_64 random{5};
+  for (std::size_t i = 0; i < kRequests; ++i) {
+    RawClient client{service_->client_port()};
+    client.send(post("/v1/chat/completions", kStreamBody));
+    switch (random() % 4) {
+      case 0:
+        break;
+      case 1:
+        client.read_until("\"t\"");
+        break;
+      case 2:
+        client.read_until("finish_reason");
+        break;
+      default:
+        client.read_to_end();
+    }
+    client.close();
+  }
+  EXPECT_TRUE(soon([&] { return final_lines() == kRequests; })) << final_lines();
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+}
+
+}  // namespace
+}  // namespace balanceroute::proxy
