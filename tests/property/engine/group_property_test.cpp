@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/group.hpp"
+#include "support/property.hpp"
 
 namespace balanceroute::engine {
 namespace {
@@ -91,21 +92,21 @@ void check_equal(const Group& fast, const NaiveGroup& slow) {
   std::int64_t active = 0;
   for (std::size_t worker = 0; worker < fast.workers(); ++worker) {
     const auto expected = slow.of(worker);
-    RC_ASSERT(fast.load(worker).count() == slow.load(worker));
-    RC_ASSERT(fast.active(worker) == std::ssize(expected));
-    RC_ASSERT(fast.queued(worker) == slow.queued(worker));
+    require(fast.load(worker).count() == slow.load(worker));
+    require(fast.active(worker) == std::ssize(expected));
+    require(fast.queued(worker) == slow.queued(worker));
     active += fast.active(worker);
     std::size_t place = 0;
     fast.for_each_running(worker, [&](const RunningSequence& each) {
-      RC_ASSERT(place < expected.size());
-      RC_ASSERT(each.id.value() == expected[place].id);
-      RC_ASSERT(each.generated.count() == expected[place].generated);
-      RC_ASSERT(each.finished() == (expected[place].generated == expected[place].output));
+      require(place < expected.size());
+      require(each.id.value() == expected[place].id);
+      require(each.generated.count() == expected[place].generated);
+      require(each.finished() == (expected[place].generated == expected[place].output));
       ++place;
     });
-    RC_ASSERT(place == expected.size());
+    require(place == expected.size());
   }
-  RC_ASSERT(fast.active() == active);
+  require(fast.active() == active);
 }
 
 // Drives both groups with one script and compares them after every action.
@@ -115,9 +116,9 @@ class Duel {
 
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
-      RC_ASSERT(ids(fast_.leave()) == slow_.leave());
+      require(ids(fast_.leave()) == slow_.leave());
       disturb();
-      RC_ASSERT(ids(fast_.enter()) == slow_.enter());
+      require(ids(fast_.enter()) == slow_.enter());
       check_loads();
       disturb();
       fast_.advance();
@@ -147,18 +148,18 @@ class Duel {
   // Of any sequence ever bound, so that stale handles occur too.
   void abort() {
     const auto id = *rc::gen::inRange(std::size_t{0}, handles_.size());
-    RC_ASSERT(fast_.abort(handles_[id]) == slow_.abort(id));
+    require(fast_.abort(handles_[id]) == slow_.abort(id));
   }
 
   void check_loads() const {
     const auto told = fast_.step_loads();
     std::int64_t envelope = 0;
     for (std::size_t worker = 0; worker < fast_.workers(); ++worker) {
-      RC_ASSERT(told.loads[worker].count() == slow_.load(worker));
+      require(told.loads[worker].count() == slow_.load(worker));
       envelope = std::max(envelope, slow_.load(worker));
     }
-    RC_ASSERT(told.envelope.count() == envelope);
-    RC_ASSERT(told.active == fast_.active());
+    require(told.envelope.count() == envelope);
+    require(told.active == fast_.active());
   }
 
   Group fast_;
@@ -167,11 +168,11 @@ class Duel {
 };
 
 TEST(GroupProperty, EqualsTheNaiveGroupStepByStep) {
-  ASSERT_TRUE(rc::check("fast group == naive group", [] {
+  check_property(1000, [] {
     const auto workers = *rc::gen::inRange(std::size_t{1}, std::size_t{6});
     const auto slots = *rc::gen::inRange(1, 5);
     Duel{workers, slots}.run(*rc::gen::inRange(1, 60));
-  }));
+  });
 }
 
 }  // namespace
