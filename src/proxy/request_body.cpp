@@ -271,15 +271,18 @@ std::expected<GenerationBody, BodyError> read_generation_body(std::string_view b
   return BodyReader{body, kind}.read();
 }
 
+void Splice::replace(Span span, std::string text) {
+  const auto place =
+      std::ranges::upper_bound(edits_, span.offset, {}, [](const Edit& edit) { return edit.span.offset; });
+  edits_.insert(place, {span, std::move(text)});
+}
+
 std::string Splice::apply() const {
-  std::vector<const Edit*> order;
-  for (const Edit& edit : edits_) order.push_back(&edit);
-  std::ranges::stable_sort(order, {}, [](const Edit* edit) { return edit->span.offset; });
   std::string out;
   std::size_t at = 0;
-  for (const Edit* edit : order) {
-    out.append(original_.substr(at, edit->span.offset - at)).append(edit->text);
-    at = edit->span.offset + edit->span.length;
+  for (const Edit& edit : edits_) {
+    out.append(original_.substr(at, edit.span.offset - at)).append(edit.text);
+    at = edit.span.offset + edit.span.length;
   }
   return out.append(original_.substr(at));
 }

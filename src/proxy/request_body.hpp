@@ -59,7 +59,7 @@ std::expected<GenerationBody, BodyError> read_generation_body(std::string_view b
 class Splice {
  public:
   explicit Splice(std::string_view original) : original_{original} {}
-  void replace(Span span, std::string text) { edits_.push_back({span, std::move(text)}); }
+  void replace(Span span, std::string text);
   void insert(std::size_t offset, std::string text) { replace({offset, 0}, std::move(text)); }
   bool empty() const { return edits_.empty(); }
   // The edits must not overlap.
@@ -71,7 +71,7 @@ class Splice {
     std::string text;
   };
   std::string_view original_;
-  std::vector<Edit> edits_;
+  std::vector<Edit> edits_;  // by offset
 };
 
 // Makes a streaming request ask for the usage event.

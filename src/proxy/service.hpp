@@ -48,10 +48,10 @@ class Service {
   net::SteadyClock clock_;
   telemetry::RouterMetrics metrics_;
   std::atomic<bool> draining_{false};
-  std::vector<std::unique_ptr<Fleet>> fleets_;
   net::IoThreads threads_;
   std::unique_ptr<net::IoThread> own_decider_;  // none when the one I/O thread decides too
   net::IoThread& decider_;
+  std::vector<std::unique_ptr<Fleet>> fleets_;  // their connections go before the threads' loops do
   ServiceContext context_;
   Frontend frontend_;
   std::unique_ptr<net::HttpServer> client_server_;
