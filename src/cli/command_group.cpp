@@ -10,6 +10,7 @@ namespace balanceroute::cli {
 void CommandGroup::declare(CLI::App& app) {
   for (const CommandEntry& entry : entries_) {
     CLI::App* member = app.add_subcommand(std::string{entry.name}, std::string{entry.doc});
+    member->group("Commands");
     std::unique_ptr<Command> command = entry.make();
     command->declare(*member);
     members_.push_back({member, std::move(command)});

@@ -5,6 +5,8 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <iostream>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,27 @@ namespace balanceroute::cli {
 namespace {
 
 constexpr const char* kVersion = "balanceroute " BALANCEROUTE_VERSION;
+
+// HelpFormatter breaks the lines of long descriptions.
+class HelpFormatter final : public CLI::Formatter {
+ public:
+  HelpFormatter() { label("SUBCOMMAND", "COMMAND"); }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    constexpr std::size_t kLineWidth = 110;
+    const std::size_t width = kLineWidth - get_column_width();
+    std::istringstream words{option->get_description()};
+    std::string text;
+    std::size_t used = 0;
+    for (std::string word; words >> word;) {
+      const bool fits = used + 1 + word.size() <= width;
+      if (!text.empty()) text += fits ? ' ' : '\n';
+      used = fits ? used + 1 + word.size() : word.size();
+      text += word;
+    }
+    return text;
+  }
+};
 
 void add_version(CLI::App& app) {
   app.set_version_flag("--version", kVersion, "Print the version and exit.");
@@ -88,8 +111,7 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
 
 std::expected<void, Failure> run_command_line(Command& command, int argc, const char* const* argv) {
   CLI::App program{"Router for data-parallel LLM decoding.", "balanceroute"};
-  program.get_formatter()->label("SUBCOMMAND", "COMMAND");
-  program.get_formatter()->label("Subcommands", "Commands");
+  program.formatter(std::make_shared<HelpFormatter>());  // before there are commands, which copy it
   command.declare(program);
   add_version(program);
   try {

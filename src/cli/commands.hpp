@@ -5,4 +5,8 @@
 
 #include "cli/command.hpp"
 
-namespace balanceroute::cli {}  // namespace balanceroute::cli
+namespace balanceroute::cli {
+
+[[nodiscard]] std::unique_ptr<Command> make_config_command();
+
+}  // namespace balanceroute::cli

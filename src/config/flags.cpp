@@ -1,11 +1,11 @@
 #include "config/flags.hpp"
 
 #include <CLI/App.hpp>
-#include <ranges>
 #include <utility>
 #include <vector>
 
 #include "config/setting_visitor.hpp"
+#include "config/text_form.hpp"
 
 namespace balanceroute {
 namespace {
@@ -19,25 +19,22 @@ std::string_view placeholder(ScalarSetting::Type type) {
     case ScalarSetting::Type::flag:
       return "true|false";
     case ScalarSetting::Type::text:
+    case ScalarSetting::Type::choice:
       return "TEXT";
   }
   std::unreachable();
 }
 
-std::vector<std::string> split_at_commas(std::string_view text) {
-  std::vector<std::string> parts;
-  if (text.empty()) return parts;
-  for (const auto part : text | std::views::split(',')) parts.emplace_back(part.begin(), part.end());
-  return parts;
-}
-
-std::string help_text(const ParamInfo& info, std::string_view expected, std::string_view standard) {
-  std::string text{info.doc};
-  text += " [";
-  text += expected;
-  if (info.required) return text + "; required]";
-  if (!standard.empty() && !info.secret) text += "; default " + std::string{standard};
-  return text + "]";
+// "Largest body. [1..1000000; default 1024]"
+std::string help_text(const ParamInfo& info, std::string_view range, std::string_view standard) {
+  std::string notes{range};
+  const auto add = [&notes](const std::string& note) { notes += (notes.empty() ? "" : "; ") + note; };
+  if (info.required) {
+    add("required");
+  } else if (!standard.empty() && !info.secret) {
+    add("default " + std::string{standard});
+  }
+  return std::string{info.doc} + (notes.empty() ? "" : " [" + notes + "]");
 }
 
 class FlagAdder final : public SettingVisitor {
@@ -45,11 +42,10 @@ class FlagAdder final : public SettingVisitor {
   FlagAdder(CLI::App& app, GivenSettings* given) : app_{app}, given_{given} {}
 
   void texts(const ParamInfo& info, std::vector<std::string>& values) override {
-    add(info, "TEXT,...", help_text(info, "texts, parted by commas", ""), "texts, parted by commas",
-        [&values](std::string_view text) {
-          values = split_at_commas(text);
-          return true;
-        });
+    add(info, "TEXT,...", help_text(info, "", ""), "texts, parted by commas", [&values](std::string_view text) {
+      values = split_at_commas(text);
+      return true;
+    });
   }
 
   // Entries of a list have no names, so there can be no flags for them.
@@ -57,7 +53,7 @@ class FlagAdder final : public SettingVisitor {
 
  protected:
   void scalar(const ParamInfo& info, const ScalarSetting& setting) override {
-    add(info, placeholder(setting.type), help_text(info, setting.expected, setting.value), setting.expected,
+    add(info, placeholder(setting.type), help_text(info, setting.range(), setting.value), setting.expected,
         setting.assign);
   }
 
@@ -66,9 +62,11 @@ class FlagAdder final : public SettingVisitor {
            const std::function<bool(std::string_view)>& assign) {
     const std::string path = path_of(info);
     const std::string name = flag_name(path);
-    const std::function<void(const std::string&)> take = [=, given = given_](const std::string& text) {
+    const std::function<void(const std::string&)> take = [=, secret = info.secret,
+                                                          given = given_](const std::string& text) {
       if (!assign(text)) {
-        throw CLI::ValidationError(name + " = " + text + ": expected " + expected, CLI::ExitCodes::ValidationError);
+        throw CLI::ValidationError(name + " = " + (secret ? "(hidden)" : shown(text)) + ": expected " + expected,
+                                   CLI::ExitCodes::ValidationError);
       }
       if (given) given->insert_or_assign(path, text);
     };

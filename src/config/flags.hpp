@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
 #include <string_view>
 
+#include "config/given_settings.hpp"
 #include "core/params.hpp"
 
 namespace CLI {
@@ -13,9 +13,6 @@ class App;
 }
 
 namespace balanceroute {
-
-// Texts given for settings, by path.
-using GivenSettings = std::map<std::string, std::string, std::less<>>;
 
 // Adds one flag for every value of `params` that is not in a list of sections. Reading the command line sets the
 // values; one outside its range is a CLI::ValidationError such as `--r-max = 99: expected 1..64`. With `given`, the

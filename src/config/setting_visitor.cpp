@@ -8,6 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "config/text_form.hpp"
+
 namespace balanceroute {
 namespace {
 
@@ -80,6 +82,8 @@ std::string_view to_string(ScalarSetting::Type type) {
       return "flag";
     case ScalarSetting::Type::text:
       return "text";
+    case ScalarSetting::Type::choice:
+      return "choice";
   }
   std::unreachable();
 }
@@ -115,14 +119,14 @@ void SettingVisitor::text(const ParamInfo& info, std::string& value) {
                 .expected = "a text",
                 .value = value,
                 .assign = [&value, required](std::string_view text) {
-                  if (required && text.empty()) return false;
+                  if ((required && text.empty()) || utf8_prefix(text) < text.size()) return false;
                   value = text;
                   return true;
                 }});
 }
 
 void SettingVisitor::choice(const ParamInfo& info, std::string& value, std::span<const std::string_view> options) {
-  scalar(info, {.type = ScalarSetting::Type::text,
+  scalar(info, {.type = ScalarSetting::Type::choice,
                 .expected = "one of " + joined(options),
                 .value = value,
                 .assign = [&value, options](std::string_view text) {

@@ -11,12 +11,19 @@ namespace balanceroute {
 
 // ScalarSetting is one value of a visited object, seen as text. Lives as long as the visited object.
 struct ScalarSetting {
-  enum class Type : std::uint8_t { integer, number, flag, text };
+  enum class Type : std::uint8_t { integer, number, flag, text, choice };
 
   Type type = Type::text;
   std::string expected;  // what `assign` takes, in words: "1..64", "true or false", "one of load, capacity"
   std::string value;     // the present value; assigning it changes nothing
   std::function<bool(std::string_view)> assign;  // false, and nothing is changed, if the text is not as expected
+
+  [[nodiscard]] bool is_text() const { return type == Type::text || type == Type::choice; }
+
+  // What `expected` says that the type does not.
+  [[nodiscard]] std::string_view range() const {
+    return type == Type::text || type == Type::flag ? std::string_view{} : std::string_view{expected};
+  }
 };
 
 [[nodiscard]] std::string_view to_string(ScalarSetting::Type type);

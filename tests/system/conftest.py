@@ -14,24 +14,26 @@ import pytest
 from process import Process
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Taken out of the environment, in which the binary would refuse it as a setting that it does not know.
+BINARY = pathlib.Path(os.environ.pop("BALANCEROUTE_BIN", ROOT / "build/release/bin/balanceroute")).resolve()
 PROCESSES = pytest.StashKey[list[Process]]()
 
 
 @pytest.fixture(scope="session")
 def binary() -> pathlib.Path:
-    path = pathlib.Path(os.environ.get("BALANCEROUTE_BIN", ROOT / "build/release/bin/balanceroute")).resolve()
-    if not os.access(path, os.X_OK):
-        pytest.fail(f"{path}: no such program; run `make build`")
-    return path
+    if not os.access(BINARY, os.X_OK):
+        pytest.fail(f"{BINARY}: no such program; run `make build`")
+    return BINARY
 
 
 @pytest.fixture
 def run(binary) -> Callable[..., subprocess.CompletedProcess]:
     """run("--version"): one command to its end, with its output as text."""
 
-    def run_to_end(*arguments: str, seconds: float = 30, **options) -> subprocess.CompletedProcess:
+    def run_to_end(*arguments: object, seconds: float = 30, environment: dict[str, str] | None = None,
+                   **options) -> subprocess.CompletedProcess:
         return subprocess.run([binary, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=seconds, **options)
+                              timeout=seconds, env={**os.environ, **(environment or {})}, **options)
 
     return run_to_end
 

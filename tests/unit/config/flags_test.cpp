@@ -80,7 +80,7 @@ TEST(Flags, OfLists) {
 TEST(Flags, AreRequiredWhereNothingElseCanGiveTheValue) {
   FleetParams fleet;
   EXPECT_EQ(parse(fleet, {}), "--name is required");
-  EXPECT_EQ(parse(fleet, {"--name", ""}), "--name = : expected a text");
+  EXPECT_EQ(parse(fleet, {"--name", ""}), "--name = \"\": expected a text");
   GivenSettings given;
   EXPECT_EQ(parse(fleet, {"--policy-r-max", "5"}, &given), "");
   EXPECT_EQ(given, (GivenSettings{{"policy.r_max", "5"}}));
@@ -101,7 +101,7 @@ TEST(Flags, AreExplainedByHelp) {
   EXPECT_THAT(help, HasSubstr("--limits-body-bytes N"));
   EXPECT_THAT(help, HasSubstr("Largest body. [1..1000000; default 1024]"));
   EXPECT_THAT(help, HasSubstr("--limits-strict true|false"));
-  EXPECT_THAT(help, HasSubstr("[true or false; default true]"));
+  EXPECT_THAT(help, HasSubstr("Whether unknown members are refused. [default true]"));
   EXPECT_THAT(help, HasSubstr("--token TEXT"));
   EXPECT_THAT(help, Not(HasSubstr("hunter2")));
 }
