@@ -1,0 +1,171 @@
+#include "replay/request_sender.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "net/event.hpp"
+#include "net/sse.hpp"
+#include "replay/request_text.hpp"
+
+namespace balanceroute::replay {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr net::Duration kModelsTime = std::chrono::seconds{10};
+constexpr net::Duration kFirstPause = std::chrono::milliseconds{100};
+constexpr std::int64_t kMostDoublings = 6;
+constexpr std::size_t kShortBodyBytes = std::size_t{1} << 20;
+constexpr std::size_t kAnswerBytes = std::size_t{1} << 28;
+constexpr std::size_t kShownBytes = 200;
+
+bool is_retryable(int status) {
+  return status == 408 || status == 409 || status == 429 || status >= 500;
+}
+
+// A connection that failed before an answer began.
+bool is_retryable(net::NetFault fault) {
+  using enum net::NetFault;
+  return fault == Connect || fault == Resolve || fault == Closed || fault == Reset;
+}
+
+std::string text_of(const net::NetError& error) {
+  return std::string{net::to_string(error.fault)} + ": " + error.detail;
+}
+
+}  // namespace
+
+RequestSender::RequestSender(net::IoThread& thread, net::Endpoint endpoint, const ReplayParams& params)
+    : thread_{thread}, client_{thread, std::move(endpoint), net::ClientOptions{}}, params_{params} {}
+
+std::unexpected<RequestSender::Failure> RequestSender::failure(Fault fault, bool may_retry) {
+  return std::unexpected{Failure{std::move(fault), may_retry}};
+}
+
+asio::awaitable<std::expected<std::string, Fault>> RequestSender::first_model() {
+  const auto deadline = thread_.now() + kModelsTime;
+  net::HttpRequest request{.target = "/v1/models"};
+  if (!params_.api_key.empty()) request.headers.add("Authorization", "Bearer " + params_.api_key);
+  auto call = co_await client_.send(request, deadline);
+  if (!call) co_return std::unexpected{text_of(call.error())};
+  const auto body = co_await call->read_all(kShortBodyBytes, deadline);
+  if (!body) co_return std::unexpected{text_of(body.error())};
+  simdjson::dom::parser parser;
+  std::string_view id;
+  if (call->head().status != 200 || parser.parse(*body)["data"].at(0)["id"].get_string().get(id) != simdjson::SUCCESS) {
+    co_return std::unexpected{"GET /v1/models: status " + std::to_string(call->head().status) +
+                              ": expected a list of at least one model"};
+  }
+  co_return std::string{id};
+}
+
+asio::awaitable<void> RequestSender::send(const PlannedRequest& planned, Outcome& outcome) {
+  const auto timeout =
+      std::chrono::duration_cast<net::Duration>(std::chrono::duration<double>{params_.request_timeout_s});
+  const auto deadline = planned.due + timeout;
+  for (;;) {
+    const auto attempted = co_await attempt(planned, deadline, outcome);
+    outcome.end = thread_.now();
+    if (attempted) {
+      outcome.fault.reset();
+      co_return;
+    }
+    outcome.fault = attempted.error().fault;
+    if (!attempted.error().may_retry || outcome.retries == params_.retries) co_return;
+    const auto length = kFirstPause * (std::int64_t{1} << std::min(outcome.retries, kMostDoublings));
+    if (thread_.now() + length >= deadline) co_return;
+    ++outcome.retries;
+    co_await pause(length);
+  }
+}
+
+net::HttpRequest RequestSender::http_request(const PlannedRequest& planned) const {
+  net::HttpRequest request{.method = "POST", .target = "/v1/completions"};
+  request.headers.add("Content-Type", "application/json");
+  if (!params_.api_key.empty()) request.headers.add("Authorization", "Bearer " + params_.api_key);
+  request.body = request_body(
+      {.model = model_,
+       .prompt = planned.prompt,
+       .output = planned.output,
+       .prefix_blocks = planned.prefix_blocks,
+       .stream = params_.stream,
+       .length_member = params_.length_member == "emulator" ? LengthMember::emulator : LengthMember::max_tokens,
+       .seed = planned.seed});
+  return request;
+}
+
+asio::awaitable<RequestSender::Attempt> RequestSender::attempt(const PlannedRequest& planned, net::TimePoint deadline,
+                                                               Outcome& outcome) {
+  auto request = http_request(planned);
+  auto call = co_await client_.send(request, deadline);
+  if (!call) co_return failure(text_of(call.error()), is_retryable(call.error().fault));
+  request.body = {};  // a long prompt is not kept while its answer runs
+  if (call->head().status != 200) {
+    auto refused = co_await read_refusal(*call, deadline);
+    co_return refused;
+  }
+  if (params_.stream) {
+    auto read = co_await read_stream(*call, planned, deadline, outcome);
+    co_return read;
+  }
+  auto read = co_await read_whole(*call, planned, deadline, outcome);
+  co_return read;
+}
+
+asio::awaitable<RequestSender::Attempt> RequestSender::read_refusal(net::HttpCall& call, net::TimePoint deadline) {
+  const int status = call.head().status;
+  const auto body = co_await call.read_all(kShortBodyBytes, deadline);
+  co_return failure("status " + std::to_string(status) + ": " + (body ? body->substr(0, kShownBytes) : "no body"),
+                    is_retryable(status));
+}
+
+asio::awaitable<RequestSender::Attempt> RequestSender::read_stream(net::HttpCall& call, const PlannedRequest& planned,
+                                                                   net::TimePoint deadline, Outcome& outcome) {
+  AnswerCheck check;
+  net::SseSplitter splitter;
+  std::optional<Fault> fault;
+  std::string scratch;
+  const auto on_event = [&](std::string_view event) {
+    const auto data = net::sse_data(event, scratch);
+    if (data.empty() || fault) return;
+    const auto token = check.take_event(data);
+    if (!token) fault = token.error();
+    if (!token || !*token) return;
+    outcome.last_token = thread_.now();
+    outcome.tokens = check.tokens();
+    if (outcome.first_token) return;
+    outcome.first_token = outcome.last_token;
+    planned.on_first_token();
+  };
+  while (!fault) {
+    const auto part = co_await call.read_body(deadline);
+    if (!part) co_return failure(text_of(part.error()));
+    if (part->empty()) break;
+    splitter.feed(*part, on_event);
+  }
+  if (fault) co_return failure(*std::move(fault));
+  outcome.tokens = check.tokens();
+  if (const auto whole = check.end(planned.output); !whole) co_return failure(whole.error());
+  co_return Attempt{};
+}
+
+asio::awaitable<RequestSender::Attempt> RequestSender::read_whole(net::HttpCall& call, const PlannedRequest& planned,
+                                                                  net::TimePoint deadline, Outcome& outcome) {
+  const auto body = co_await call.read_all(kAnswerBytes, deadline);
+  if (!body) co_return failure(text_of(body.error()));
+  AnswerCheck check;
+  if (const auto taken = check.take_whole(*body); !taken) co_return failure(taken.error());
+  if (const auto whole = check.end(planned.output); !whole) co_return failure(whole.error());
+  outcome.tokens = check.tokens();
+  co_return Attempt{};
+}
+
+asio::awaitable<void> RequestSender::pause(net::Duration length) {
+  net::Event never{thread_};
+  co_await never.wait(thread_.now() + length);
+}
+
+}  // namespace balanceroute::replay
