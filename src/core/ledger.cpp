@@ -323,6 +323,7 @@ std::optional<WorkerId> Ledger::worker_of(RequestId request) const {
 }
 
 WorkerRecord Ledger::worker(WorkerId worker) const {
+  assert(knows(worker));
   const Worker& found = workers_[worker.value()];
   const Group& group = groups_[found.group.value()];
   WorkerRecord record{.id = worker,

@@ -66,6 +66,14 @@ TEST(Br0, WorkConservingAdmissionHarmsLeast) {
   EXPECT_EQ(choices[0].score, 30 - 2 * 30);
 }
 
+// Law: an admission worth exactly nothing is made to fill the slot, not because it helps.
+TEST(Br0, AdmissionWorthNothingIsWorkConserving) {
+  const GroupSketch group{{.load = 100, .free_slots = 0}, {.load = 90}};
+  const Choice choice = decide(kOnlyStage2, group, sketch_pool({{20}})).at(0);
+  EXPECT_EQ(choice.score, 0);
+  EXPECT_EQ(choice.stage, Stage::work_conserving);
+}
+
 // Law: stage 2 looks at the first r_max candidates, stage 1 at the first stage1_window.
 TEST(Br0, WindowsBoundWhatIsLookedAt) {
   const GroupSketch group{{.load = 100, .free_slots = 0}, {.load = 40}};
@@ -162,6 +170,24 @@ TEST(Br0, OverdueWideRequestHoldsOneWorker) {
             (std::vector<Placed>{{1, 0}}));
   const GroupSketch later{{.load = 10, .free_slots = 0, .sequences = 4}, {.load = 5, .free_slots = 3, .sequences = 1}};
   EXPECT_EQ(places(decide(settings, later, sketch_pool({{10, 3, 6}, {10}, {10}}))), (std::vector<Placed>{{0, 1}}));
+}
+
+// Law: however many wide requests are overdue, one worker at a time is kept.
+TEST(Br0, OneWorkerIsHeldForAllOverdueRequests) {
+  const GroupSketch group{{.load = 0, .free_slots = 1, .sequences = 3},
+                          {.load = 5, .free_slots = 1, .sequences = 3},
+                          {.load = 9, .free_slots = 1, .sequences = 3}};
+  EXPECT_EQ(places(decide({.greedy_threshold = 9, .max_passes = 5}, group,
+                          sketch_pool({{10, 3, 7}, {10, 2, 6}, {10, 4, 5}, {10}, {10}, {10}}))),
+            (std::vector<Placed>{{3, 1}, {4, 2}}));
+}
+
+// Law: a worker is kept also when it had found nothing to fit before the wide request became overdue.
+TEST(Br0, IdleWorkerMayBeHeld) {
+  const GroupSketch group{{.load = 0, .free_slots = 2, .sequences = 2}, {.load = 10, .free_slots = 3, .sequences = 1}};
+  const TwoStageSettings settings{.r_max = 2, .greedy_threshold = 9, .stage1_window = 2, .max_passes = 5};
+  EXPECT_EQ(places(decide(settings, group, sketch_pool({{10, 4, 4}, {10, 3}, {10, 3}, {10}}))),
+            (std::vector<Placed>{{1, 1}}));
 }
 
 // Law: no worker of this group is kept for a request that it could never hold.

@@ -113,13 +113,15 @@ TEST(Router, WithdrawTakesBackWhatWaits) {
 
 // Law: a withdrawn request no longer counts for the worker it was bound to.
 TEST(Router, WithdrawnRequestLeavesItsQueueTotals) {
-  Fleet fleet{"least_tokens", {4, 4}};
-  fleet.submit(1, 500);
-  const std::uint32_t loaded = fleet.router.queued_at(WorkerId{0}).empty() ? 1 : 0;
-  ASSERT_TRUE(fleet.router.withdraw(RequestId{1}));
-  fleet.submit(2, 10);
-  fleet.submit(3, 10);
-  EXPECT_EQ(fleet.router.queued_at(WorkerId{loaded}).size(), 1U);
+  for (const std::string policy : {"least_tokens", "join_shortest_queue"}) {
+    SCOPED_TRACE(policy);
+    Fleet fleet{policy, {4, 4}};
+    fleet.submit(1, 500);
+    ASSERT_TRUE(fleet.router.withdraw(RequestId{1}));
+    for (const WorkerScore& worker : fleet.router.explain(fleet.group, {.id = RequestId{2}, .prompt = Tokens{1}})) {
+      EXPECT_EQ(worker.score, 0);
+    }
+  }
 }
 
 // Law: under an immediate policy a request stays with its worker: it waits there though another is free.
