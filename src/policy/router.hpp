@@ -96,6 +96,7 @@ class Router {
   [[nodiscard]] std::span<const Candidate> queued_at(WorkerId worker) const {
     return queues_[worker.value()].candidates();
   }
+  [[nodiscard]] const Queued& queue_total(WorkerId worker) const { return queued_[worker.value()]; }
   // Choices that the ledger refused: a fault of the policy; the request went on waiting.
   [[nodiscard]] std::uint64_t refused_choices() const { return refused_choices_; }
 

@@ -166,8 +166,8 @@ class Traffic {
     router.set_policy(make());
   }
 
-  // Each waiting request is in exactly one place, queues belong to workers that can serve them, order of arrival holds,
-  // and passes keep to their bound.
+  // Each waiting request is in exactly one place and counted there, queues belong to workers that can serve them, order
+  // of arrival holds, and passes keep to their bound.
   void check_places() const {
     std::set<RequestId> found;
     const auto look_at = [&](std::span<const Candidate> row) {
@@ -178,9 +178,17 @@ class Traffic {
       }
     };
     look_at(router.pooled());
-    for (std::uint32_t i = 0; i < 6; ++i) {
-      look_at(router.queued_at(WorkerId{i}));
-      if (!router.queued_at(WorkerId{i}).empty()) require(router.ledger().worker(WorkerId{i}).eligible);
+    for (WorkerId worker{0}; worker.value() < 6; worker = WorkerId{worker.value() + 1}) {
+      const auto queue = router.queued_at(worker);
+      look_at(queue);
+      require(queue.empty() || router.ledger().worker(worker).eligible);
+      Queued total;
+      for (const Candidate& candidate : queue) {
+        total.load += candidate.weight;
+        total.sequences += candidate.request.sequences;
+      }
+      require(router.queue_total(worker).load == total.load);
+      require(router.queue_total(worker).sequences == total.sequences);
     }
     require(found == waiting);
     require(router.waiting() == waiting.size());

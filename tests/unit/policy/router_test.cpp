@@ -111,17 +111,19 @@ TEST(Router, WithdrawTakesBackWhatWaits) {
   }
 }
 
-// Law: a withdrawn request no longer counts for the worker it was bound to.
-TEST(Router, WithdrawnRequestLeavesItsQueueTotals) {
-  for (const std::string policy : {"least_tokens", "join_shortest_queue"}) {
-    SCOPED_TRACE(policy);
-    Fleet fleet{policy, {4, 4}};
-    fleet.submit(1, 500);
-    ASSERT_TRUE(fleet.router.withdraw(RequestId{1}));
-    for (const WorkerScore& worker : fleet.router.explain(fleet.group, {.id = RequestId{2}, .prompt = Tokens{1}})) {
-      EXPECT_EQ(worker.score, 0);
-    }
-  }
+// Law: a queue counts exactly what waits in it: not what was withdrawn, nor what was admitted.
+TEST(Router, QueueTotalsFollowTheQueue) {
+  Fleet fleet{"round_robin", {2}};
+  fleet.submit(1, 500, 2);
+  fleet.submit(2, 70);
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{0}).load, Tokens{1070});
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{0}).sequences, 3);
+  fleet.round();
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{0}).load, Tokens{70});
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{0}).sequences, 1);
+  ASSERT_TRUE(fleet.router.withdraw(RequestId{2}));
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{0}).load, Tokens{0});
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{0}).sequences, 0);
 }
 
 // Law: under an immediate policy a request stays with its worker: it waits there though another is free.
