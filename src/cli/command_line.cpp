@@ -8,6 +8,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/nearest.hpp"
@@ -92,6 +93,13 @@ std::string about_missing_command(const CLI::App& command) {
   return "no command: expected one of " + names;
 }
 
+// A flag that takes one value got none, or several. The library's words for it start with the flag.
+std::string about_mismatch(std::string_view words) {
+  const std::string flag{words.substr(0, words.find(':'))};
+  const bool several = words.find("received") != std::string_view::npos;
+  return flag + (several ? ": given more than once" : ": a value is missing");
+}
+
 std::string what_is_wrong(const CLI::App& program, const CLI::App& command, const CLI::ParseError& error) {
   const bool required = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const bool stray = required || dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
@@ -99,6 +107,7 @@ std::string what_is_wrong(const CLI::App& program, const CLI::App& command, cons
   const std::vector<std::string> strays = program.remaining(true);
   if (stray && !strays.empty()) return about_strays(strays, command);
   if (required && !commands_of(command).empty()) return about_missing_command(command);
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return about_mismatch(error.what());
   return error.what();
 }
 

@@ -1,8 +1,12 @@
 """What `balanceroute config` promises: a configuration is valid, or everything that is wrong is said at once."""
 
 import json
+import re
+import textwrap
 
 import pytest
+
+from conftest import ROOT
 
 VALID = """\
 fleets:
@@ -116,3 +120,24 @@ def test_reference_has_a_row_for_every_setting(run):
     assert ended.returncode == 0
     assert "| `limits.connections` | integer | 0..10000000 | `0` | " in ended.stdout
     assert "| `fleets[].groups[].slots` | integer | 1..65536 | required | " in ended.stdout
+
+
+def test_documented_reference_is_the_binarys(run):
+    """Law: the table in the documents is the one that the program prints."""
+    table = run("config", "reference").stdout
+    assert table in (ROOT / "docs/configuration.md").read_text(), "run scripts/reference"
+
+
+def indented_yaml(text: str, first_line: str) -> str:
+    """The indented block of a document that starts with a line."""
+    block = re.search(rf"^    {re.escape(first_line)}\n((?:    .*\n)+)", text, re.MULTILINE)
+    return textwrap.dedent(block[1])
+
+
+def test_documented_configurations_are_valid(run, config):
+    """Law: the configurations in README.md and docs/configuration.md are ones that the router takes."""
+    fenced = re.search(r"```yaml\n(.*?)```", (ROOT / "docs/configuration.md").read_text(), re.DOTALL)[1]
+    in_readme = indented_yaml((ROOT / "README.md").read_text(), "# router.yaml")
+    for text in (fenced, in_readme):
+        ended = run("config", "check", "--config", config(text))
+        assert (ended.returncode, ended.stderr) == (0, "")

@@ -100,7 +100,8 @@ TEST(CommandLine, ExplainsMistakes) {
   EXPECT_EQ(mistake({"job", "3"}), "3: unexpected argument\nTry 'balanceroute job --help'.");
   EXPECT_EQ(mistake({"outer", "inner", "--workers", "10"}),
             "--workers = 10: expected 1..9\nTry 'balanceroute outer inner --help'.");
-  EXPECT_THAT(mistake({"job", "--workers"}), StartsWith("--workers"));
+  EXPECT_THAT(mistake({"job", "--workers"}), StartsWith("--workers: a value is missing\n"));
+  EXPECT_THAT(mistake({"job", "--workers", "1", "--workers=2"}), StartsWith("--workers: given more than once\n"));
   EXPECT_THAT(mistake({"job", "job"}), StartsWith("job"));
   EXPECT_THAT(mistake({"job", "outer", "inner"}), HasSubstr("--help"));
 }
