@@ -54,11 +54,11 @@ std::unique_ptr<Command> make() {
   return std::make_unique<C>();
 }
 
-constexpr std::array<CommandEntry, 3> kCommands{{
+constexpr auto kCommands = std::to_array<CommandEntry>({
     {"check", "Say whether a configuration is valid, and if not, all that is wrong.", make<ConfigCheck>},
     {"show", "Print the configuration in effect, with the origin of each value.", make<ConfigShow>},
     {"reference", "Print all settings as a Markdown table.", make<ConfigReference>},
-}};
+});
 
 }  // namespace
 

@@ -11,9 +11,9 @@
 namespace balanceroute::cli {
 namespace {
 
-constexpr std::array<CommandEntry, 1> kCommands{{
+constexpr auto kCommands = std::to_array<CommandEntry>({
     {"config", "Check, show or document the router's configuration.", make_config_command},
-}};
+});
 
 int fail(const Failure& failure) {
   std::cerr << "balanceroute: " << failure.message << '\n';
