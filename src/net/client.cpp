@@ -56,7 +56,7 @@ std::expected<Endpoint, std::string> parse_http_url(std::string_view url) {
     return std::unexpected("scheme '" + std::string{parsed->scheme().data(), parsed->scheme().size()} +
                            "' is not supported, expected http://host:port");
   }
-  if (parsed->encoded_path() != "" && parsed->encoded_path() != "/") {
+  if (!parsed->encoded_path().empty() && parsed->encoded_path() != "/") {
     return std::unexpected("has a path, expected http://host:port");
   }
   if (parsed->has_userinfo() || parsed->has_query() || parsed->has_fragment()) {

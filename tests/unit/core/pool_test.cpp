@@ -65,7 +65,7 @@ TEST(Pool, TakeOfNoneAndOfAll) {
 // Law: one that comes back takes the place its serial gives it.
 TEST(Pool, InsertGoesByOrderOfArrival) {
   Pool pool;
-  for (const std::uint64_t serial : {3, 1, 2, 0}) pool.insert(waiting(serial));
+  for (const std::uint64_t serial : {3U, 1U, 2U, 0U}) pool.insert(waiting(serial));
   EXPECT_EQ(serials(pool), (std::vector<std::uint64_t>{0, 1, 2, 3}));
 }
 
