@@ -69,6 +69,16 @@ void Emulator::stop() {
   parts_->threads.stop();
 }
 
+std::string Emulator::stats_json() {
+  std::string stats;
+  parts_->threads.at(0).call([&] { stats = parts_->fleet.stats_json(); });
+  return stats;
+}
+
+void Emulator::reset_measures() {
+  parts_->threads.at(0).call([this] { parts_->fleet.reset_measures(); });
+}
+
 std::string Emulator::ready_json() const {
   auto groups = nlohmann::ordered_json::array();
   for (const auto& ports : ports_) {

@@ -30,6 +30,10 @@ class Emulator {
   // Ends all streams without their end mark, and the thread.
   void stop();
 
+  // What GET /emulator/stats tells, and what POST /emulator/reset does.
+  [[nodiscard]] std::string stats_json();
+  void reset_measures();
+
   // Ports by group and rank, once started.
   [[nodiscard]] const std::vector<std::vector<std::uint16_t>>& ports() const { return ports_; }
   // {"model": ..., "groups": [["http://127.0.0.1:9000", ...], ...]}

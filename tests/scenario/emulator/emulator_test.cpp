@@ -111,6 +111,15 @@ TEST_F(EmulatorTest, MeasuresItsLoads) {
   EXPECT_EQ(stats()["steps"], 0);
 }
 
+// Law: the owner of a fleet in its own process sees the same figures as a client.
+TEST_F(EmulatorTest, OwnerSeesTheSameFigures) {
+  start(1, 4);
+  post(0, "/v1/completions", R"({"prompt": "x", "max_tokens": 3})");
+  EXPECT_EQ(json::parse(emulator->stats_json()), stats());
+  emulator->reset_measures();
+  EXPECT_EQ(stats()["steps"], 0);
+}
+
 // Law: a client that closes takes its sequence out, streaming or not, running or waiting.
 TEST_F(EmulatorTest, ClosedConnectionWithdrawsItsSequence) {
   start(1, 1);
