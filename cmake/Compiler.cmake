@@ -10,7 +10,7 @@ target_compile_options(br_flags INTERFACE
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports false positives of these inside inlined libstdc++ code at -O2.
   target_compile_options(br_flags INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
-    -Wno-maybe-uninitialized -Wno-dangling-pointer)
+    -Wno-maybe-uninitialized -Wno-dangling-pointer -Wno-mismatched-new-delete)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # Clang reports the deprecated function inside libstdc++ 12's own std::stable_sort; GCC keeps watch over ours.
   target_compile_options(br_flags INTERFACE -Wno-deprecated-declarations)
