@@ -74,9 +74,13 @@ void TimeoutParams::visit_params(ParamVisitor& visitor) {
   visitor.real({"drain_ms", "How long running requests may go on after a request to stop."}, drain_ms, {0, kDayMs});
 }
 
+void AdminParams::visit_params(ParamVisitor& visitor) {
+  visitor.text({"listen", "Its address, as host:port; loopback only, because it asks for no password."}, listen);
+}
+
 void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"listen", "Address for clients, as host:port."}, listen);
-  visitor.text({"admin", "Address for metrics and administration, as host:port; loopback only."}, admin);
+  visitor.nested({"admin", "The listener for metrics and administration."}, admin);
   visitor.integer_or_auto({"io_threads", "Threads that own connections; auto means the cores less one."}, io_threads,
                           kAuto, {1, 1024});
   visitor.choice({"log_level", "Least severe log lines that are written."}, log_level, kLogLevels);
@@ -113,11 +117,11 @@ void add_problem(Problems& problems, const std::string& key, const std::string& 
 void check_addresses(const ServeParams& params, Problems& problems) {
   const auto listen = parse_listen_address(params.listen);
   if (!listen) add_problem(problems, "listen", params.listen, listen.error());
-  const auto admin = parse_listen_address(params.admin);
+  const auto admin = parse_listen_address(params.admin.listen);
   if (!admin) {
-    add_problem(problems, "admin", params.admin, admin.error());
+    add_problem(problems, "admin.listen", params.admin.listen, admin.error());
   } else if (!boost::asio::ip::make_address(admin->host).is_loopback()) {
-    add_problem(problems, "admin", params.admin, "expected a loopback address, because it asks for no password");
+    add_problem(problems, "admin.listen", params.admin.listen, "expected a loopback address, because it asks for no password");
   }
 }
 

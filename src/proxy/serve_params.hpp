@@ -67,9 +67,15 @@ struct TimeoutParams {
   void visit_params(ParamVisitor& visitor);
 };
 
+struct AdminParams {
+  std::string listen = "127.0.0.1:8081";
+
+  void visit_params(ParamVisitor& visitor);
+};
+
 struct ServeParams {
   std::string listen = "127.0.0.1:8080";
-  std::string admin = "127.0.0.1:8081";
+  AdminParams admin;
   std::int64_t io_threads = kAuto;
   std::string log_level = "info";
   LimitParams limits;

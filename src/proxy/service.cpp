@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -63,7 +64,7 @@ std::expected<void, std::string> Service::build() {
       threads_, server_options(params_, log_), [this](net::HttpExchange& exchange) { return handle_admin(exchange); });
   const auto client_port = listen(*client_server_, params_.listen);
   if (!client_port) return std::unexpected(client_port.error());
-  const auto admin_port = listen(*admin_server_, params_.admin);
+  const auto admin_port = listen(*admin_server_, params_.admin.listen);
   if (!admin_port) return std::unexpected(admin_port.error());
   client_port_ = *client_port;
   admin_port_ = *admin_port;
@@ -86,6 +87,15 @@ Service::~Service() {
   admin_server_.reset();
   threads_.stop();
   if (own_decider_) own_decider_->stop();
+}
+
+std::string Service::ready_json() const {
+  const auto with_port = [](const std::string& address, std::uint16_t port) {
+    return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
+  };
+  const nlohmann::ordered_json ready{{"listen", with_port(params_.listen, client_port_)},
+                                     {"admin", with_port(params_.admin.listen, admin_port_)}};
+  return ready.dump();
 }
 
 bool Service::drain(net::Duration longest) {

@@ -31,6 +31,8 @@ class Service {
 
   std::uint16_t client_port() const { return client_port_; }
   std::uint16_t admin_port() const { return admin_port_; }
+  // {"listen": "127.0.0.1:8080", "admin": "127.0.0.1:8081"} with the ports that were bound.
+  std::string ready_json() const;
 
   // Readiness fails and nothing new is accepted; true when every running request ended within `longest`.
   bool drain(net::Duration longest);

@@ -145,7 +145,7 @@ class RouterService : public testing::Test {
       const std::function<void(ServeParams&)>& change = [](ServeParams&) {}) {
     ServeParams params;
     params.listen = "127.0.0.1:0";
-    params.admin = "127.0.0.1:0";
+    params.admin.listen = "127.0.0.1:0";
     params.io_threads = 2;
     params.fleets.resize(1);
     params.fleets[0].policy.name = "join_shortest_queue";
