@@ -1,20 +1,16 @@
 // trace_fuzz.cpp - any bytes are a trace or a refusal; what is taken keeps the promises of trace.hpp.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 #include "core/request.hpp"
+#include "require.hpp"
 #include "trace/reader.hpp"
 #include "trace/statistics.hpp"
 
 namespace {
 
 using namespace balanceroute;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check(const trace::Trace& trace) {
   require(!trace.requests.empty());

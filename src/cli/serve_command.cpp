@@ -57,6 +57,8 @@ class ServeCommand final : public Command {
 
 }  // namespace
 
-std::unique_ptr<Command> make_serve_command() { return std::make_unique<ServeCommand>(); }
+std::unique_ptr<Command> make_serve_command() {
+  return std::make_unique<ServeCommand>();
+}
 
 }  // namespace balanceroute::cli

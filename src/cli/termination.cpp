@@ -13,7 +13,9 @@ Termination::Termination() {
   pthread_sigmask(SIG_BLOCK, &signals_, &before_);
 }
 
-Termination::~Termination() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+Termination::~Termination() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
 
 void Termination::wait() const {
   int signal = 0;

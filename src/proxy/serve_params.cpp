@@ -121,7 +121,8 @@ void check_addresses(const ServeParams& params, Problems& problems) {
   if (!admin) {
     add_problem(problems, "admin.listen", params.admin.listen, admin.error());
   } else if (!boost::asio::ip::make_address(admin->host).is_loopback()) {
-    add_problem(problems, "admin.listen", params.admin.listen, "expected a loopback address, because it asks for no password");
+    add_problem(problems, "admin.listen", params.admin.listen,
+                "expected a loopback address, because it asks for no password");
   }
 }
 

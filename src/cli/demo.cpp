@@ -1,0 +1,139 @@
+#include "cli/demo.hpp"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/bundled_trace.hpp"
+#include "emulator/emulator.hpp"
+#include "net/clock.hpp"
+#include "net/server.hpp"
+#include "proxy/service.hpp"
+#include "replay/replay.hpp"
+#include "telemetry/log.hpp"
+#include "trace/reader.hpp"
+#include "trace/statistics.hpp"
+
+namespace balanceroute::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kPolicies{"round_robin", "join_shortest_queue", "least_tokens", "br_0"};
+
+emulator::EmulatorParams emulator_params(const DemoParams& params) {
+  emulator::EmulatorParams emulated;
+  emulated.ranks = params.workers;
+  emulated.slots = params.slots;
+  emulated.step_time = {.fixed_ms = params.fixed_ms, .per_token_ms = params.per_token_ms};
+  return emulated;
+}
+
+proxy::ServeParams router_params(const DemoParams& params, std::string_view policy,
+                                 const std::vector<std::uint16_t>& ports) {
+  proxy::ServeParams serve;
+  serve.listen = "127.0.0.1:0";
+  serve.admin.listen = "127.0.0.1:0";
+  proxy::FleetParams fleet;
+  fleet.policy.name = policy;
+  proxy::GroupParams group{.name = "demo", .slots = params.slots, .workers = {}};
+  for (const std::uint16_t port : ports) group.workers.push_back({.url = "http://127.0.0.1:" + std::to_string(port)});
+  fleet.groups.push_back(std::move(group));
+  serve.fleets.push_back(std::move(fleet));
+  return serve;
+}
+
+// How fast the trace must go, and how much of it, for the asked load over the asked time.
+struct Pace {
+  double speed;
+  std::int64_t requests;
+};
+
+Pace pace_of(const DemoParams& params, const trace::Trace& trace) {
+  const trace::FleetShape fleet{.workers = params.workers,
+                                .slots = params.slots,
+                                .fixed_ms = params.fixed_ms,
+                                .per_token_ms = params.per_token_ms};
+  const double wanted = params.load * trace::capacity_per_second(trace::length_statistics(trace.requests), fleet);
+  const auto requests = static_cast<std::int64_t>(wanted * params.seconds);
+  return {.speed = wanted / trace::arrival_rate(trace.requests),
+          .requests = std::clamp<std::int64_t>(requests, 1, std::ssize(trace.requests))};
+}
+
+EngineMeasures engine_measures(const std::string& stats, std::chrono::duration<double> window) {
+  const auto json = nlohmann::json::parse(stats);
+  return {.barrier_idle_fraction = json.at("barrier_idle_fraction"),
+          .load_idle_fraction = json.at("load_idle_fraction"),
+          .spread_mean_tokens = json.at("spread_mean_tokens"),
+          .late_steps_fraction = json.at("late_steps_fraction"),
+          .steps = json.at("steps"),
+          .tokens_per_s = json.at("tokens").get<double>() / window.count()};
+}
+
+std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::string_view policy,
+                                               const trace::Trace& trace, const Pace& pace) {
+  const net::SteadyClock clock;
+  emulator::Emulator engines{emulator_params(params), clock};
+  if (const auto started = engines.start(); !started) return std::unexpected(started.error());
+  auto router = proxy::Service::start(router_params(params, policy, engines.ports().front()),
+                                      telemetry::make_logger("demo", "warn"));
+  if (!router) return std::unexpected(router.error());
+
+  replay::ReplayParams client;
+  client.url = "http://127.0.0.1:" + std::to_string((*router)->client_port());
+  client.speed = pace.speed;
+  client.limit = pace.requests;
+  client.warm_requests = params.workers * params.slots;
+  client.length_member = "emulator";
+  client.retries = 0;
+  client.seed = params.seed;
+
+  DemoRun run{.policy = std::string{policy}, .clients = {}, .engines = {}};
+  net::TimePoint began{};
+  replay::ReplayHooks hooks;
+  hooks.trace_begins = [&] {
+    engines.reset_measures();
+    began = clock.now();
+  };
+  hooks.trace_sent = [&] { run.engines = engine_measures(engines.stats_json(), clock.now() - began); };
+  auto result = replay::Replay{client, clock}.run(trace, hooks);
+  if (!result) return std::unexpected(result.error());
+  run.clients = std::move(*result);
+  return run;
+}
+
+}  // namespace
+
+void DemoParams::visit_params(ParamVisitor& visitor) {
+  visitor.integer({"workers", "Decode workers of the emulated group."}, workers, {2, 64});
+  visitor.integer({"slots", "Sequences that one worker decodes at once."}, slots, {1, 256});
+  visitor.real({"load", "Arrivals as a share of what a perfectly balanced fleet finishes."}, load, {0.05, 10});
+  visitor.real({"seconds", "How long requests arrive, for each policy."}, seconds, {1, 3600});
+  visitor.real({"fixed_ms", "Part of a decode step that does not depend on load."}, fixed_ms, {0.1, 60'000});
+  visitor.real({"per_token_ms", "Time a decode step takes for each token its most loaded worker reads."}, per_token_ms,
+               {0, 1'000});
+  visitor.integer({"seed", "Seed of the requests that run when the measurement begins."}, seed, {0, 1'000'000'000});
+  visitor.text({"json", "File for the figures as JSON."}, json);
+  visitor.text({"html", "File for the figures as a page."}, html);
+}
+
+std::expected<std::vector<DemoRun>, std::string> run_demo(const DemoParams& params,
+                                                          const std::function<void(std::string_view)>& on_run) {
+  net::raise_descriptor_limit();
+  const auto trace = trace::parse_trace(bundled_trace(), std::string{kBundledTraceName});
+  if (!trace) return std::unexpected(trace.error());
+  const Pace pace = pace_of(params, *trace);
+  std::vector<DemoRun> runs;
+  for (const std::string_view policy : kPolicies) {
+    on_run(policy);
+    auto run = run_policy(params, policy, *trace, pace);
+    if (!run) return std::unexpected(std::string{policy} + ": " + run.error());
+    runs.push_back(std::move(*run));
+  }
+  return runs;
+}
+
+}  // namespace balanceroute::cli

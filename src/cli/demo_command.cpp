@@ -1,0 +1,60 @@
+// demo_command.cpp - `balanceroute demo`: see what each policy costs, in one command.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+
+#include "cli/commands.hpp"
+#include "cli/demo.hpp"
+#include "config/flags.hpp"
+
+namespace balanceroute::cli {
+namespace {
+
+std::expected<void, Failure> write_file(const std::string& path, const std::string& text) {
+  if (path.empty()) return {};
+  std::ofstream file{path, std::ios::binary};
+  file << text;
+  if (!file.flush()) return run_failed(path + ": cannot be written");
+  return {};
+}
+
+class DemoCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override { add_flags(app, params_); }
+
+  std::expected<void, Failure> run() override {
+    std::cerr << fmt::format("{} workers with {} slots, load {}, {} s of arrivals for each policy\n", params_.workers,
+                             params_.slots, params_.load, params_.seconds);
+    const auto runs =
+        run_demo(params_, [](std::string_view policy) { std::cerr << "running " << policy << " ..." << std::endl; });
+    if (!runs) return run_failed(runs.error());
+    std::cout << demo_table(*runs);
+    if (const auto written = write_file(params_.json, demo_json(*runs)); !written) return written;
+    if (const auto written = write_file(params_.html, demo_html(params_, *runs)); !written) return written;
+    return judge(*runs);
+  }
+
+ private:
+  static std::expected<void, Failure> judge(const std::vector<DemoRun>& runs) {
+    for (const DemoRun& run : runs) {
+      if (run.clients.errors > 0) {
+        const auto& some = run.clients.first_errors;
+        return run_failed(fmt::format("{}: {} of {} requests failed{}", run.policy, run.clients.errors,
+                                      run.clients.requests, some.empty() ? "" : ", the first: " + some.front()));
+      }
+    }
+    return {};
+  }
+
+  DemoParams params_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_demo_command() {
+  return std::make_unique<DemoCommand>();
+}
+
+}  // namespace balanceroute::cli
