@@ -8,5 +8,9 @@
 namespace balanceroute::cli {
 
 [[nodiscard]] std::unique_ptr<Command> make_config_command();
+[[nodiscard]] std::unique_ptr<Command> make_demo_command();
+[[nodiscard]] std::unique_ptr<Command> make_emulate_command();
+[[nodiscard]] std::unique_ptr<Command> make_replay_command();
+[[nodiscard]] std::unique_ptr<Command> make_serve_command();
 
 }  // namespace balanceroute::cli

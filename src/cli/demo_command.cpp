@@ -1,24 +1,15 @@
 // demo_command.cpp - `balanceroute demo`: see what each policy costs, in one command.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <fstream>
 #include <iostream>
 
 #include "cli/commands.hpp"
 #include "cli/demo.hpp"
+#include "cli/output_file.hpp"
 #include "config/flags.hpp"
 
 namespace balanceroute::cli {
 namespace {
-
-std::expected<void, Failure> write_file(const std::string& path, const std::string& text) {
-  if (path.empty()) return {};
-  std::ofstream file{path, std::ios::binary};
-  file << text;
-  if (!file.flush()) return run_failed(path + ": cannot be written");
-  return {};
-}
 
 class DemoCommand final : public Command {
  public:
@@ -31,8 +22,8 @@ class DemoCommand final : public Command {
         run_demo(params_, [](std::string_view policy) { std::cerr << "running " << policy << " ..." << std::endl; });
     if (!runs) return run_failed(runs.error());
     std::cout << demo_table(*runs);
-    if (const auto written = write_file(params_.json, demo_json(*runs)); !written) return written;
-    if (const auto written = write_file(params_.html, demo_html(params_, *runs)); !written) return written;
+    if (const auto written = write_output(params_.json, demo_json(*runs)); !written) return written;
+    if (const auto written = write_output(params_.html, demo_html(params_, *runs)); !written) return written;
     return judge(*runs);
   }
 

@@ -36,9 +36,6 @@ class Emulator {
 
   // Ports by group and rank, once started.
   [[nodiscard]] const std::vector<std::vector<std::uint16_t>>& ports() const { return ports_; }
-  // What GET /emulator/stats says, and a new measuring window as by POST /emulator/reset.
-  [[nodiscard]] std::string stats_json() const;
-  void reset_measures();
   // {"model": ..., "groups": [["http://127.0.0.1:9000", ...], ...]}
   [[nodiscard]] std::string ready_json() const;
 
