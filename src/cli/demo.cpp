@@ -15,6 +15,7 @@
 #include "proxy/service.hpp"
 #include "replay/replay.hpp"
 #include "telemetry/log.hpp"
+#include "trace/arrivals.hpp"
 #include "trace/reader.hpp"
 #include "trace/statistics.hpp"
 
@@ -46,21 +47,18 @@ proxy::ServeParams router_params(const DemoParams& params, std::string_view poli
   return serve;
 }
 
-// How fast the trace must go, and how much of it, for the asked load over the asked time.
-struct Pace {
-  double speed;
-  std::int64_t requests;
-};
-
-Pace pace_of(const DemoParams& params, const trace::Trace& trace) {
+// As much of the trace as arrives in the asked time, as fast as the asked load wants it.
+void pace(trace::Trace& trace, const DemoParams& params) {
   const trace::FleetShape fleet{.workers = params.workers,
                                 .slots = params.slots,
                                 .fixed_ms = params.fixed_ms,
                                 .per_token_ms = params.per_token_ms};
   const double wanted = params.load * trace::capacity_per_second(trace::length_statistics(trace.requests), fleet);
-  const auto requests = static_cast<std::int64_t>(wanted * params.seconds);
-  return {.speed = wanted / trace::arrival_rate(trace.requests),
-          .requests = std::clamp<std::int64_t>(requests, 1, std::ssize(trace.requests))};
+  const double speed = wanted / trace::arrival_rate(trace.requests);
+  const auto count =
+      std::clamp<std::size_t>(static_cast<std::size_t>(wanted * params.seconds), 1, trace.requests.size());
+  trace.requests.resize(count);
+  trace.requests = trace::at_speed(std::move(trace.requests), speed);
 }
 
 EngineMeasures engine_measures(const std::string& stats, std::chrono::duration<double> window) {
@@ -74,7 +72,7 @@ EngineMeasures engine_measures(const std::string& stats, std::chrono::duration<d
 }
 
 std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::string_view policy,
-                                               const trace::Trace& trace, const Pace& pace) {
+                                               const trace::Trace& trace) {
   const net::SteadyClock clock;
   emulator::Emulator engines{emulator_params(params), clock};
   if (const auto started = engines.start(); !started) return std::unexpected(started.error());
@@ -84,8 +82,6 @@ std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::st
 
   replay::ReplayParams client;
   client.url = "http://127.0.0.1:" + std::to_string((*router)->client_port());
-  client.speed = pace.speed;
-  client.limit = pace.requests;
   client.warm_requests = params.workers * params.slots;
   client.length_member = "emulator";
   client.retries = 0;
@@ -123,13 +119,13 @@ void DemoParams::visit_params(ParamVisitor& visitor) {
 std::expected<std::vector<DemoRun>, std::string> run_demo(const DemoParams& params,
                                                           const std::function<void(std::string_view)>& on_run) {
   net::raise_descriptor_limit();
-  const auto trace = trace::parse_trace(bundled_trace(), std::string{kBundledTraceName});
+  auto trace = trace::parse_trace(bundled_trace(), std::string{kBundledTraceName});
   if (!trace) return std::unexpected(trace.error());
-  const Pace pace = pace_of(params, *trace);
+  pace(*trace, params);
   std::vector<DemoRun> runs;
   for (const std::string_view policy : kPolicies) {
     on_run(policy);
-    auto run = run_policy(params, policy, *trace, pace);
+    auto run = run_policy(params, policy, *trace);
     if (!run) return std::unexpected(std::string{policy} + ": " + run.error());
     runs.push_back(std::move(*run));
   }

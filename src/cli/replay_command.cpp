@@ -8,7 +8,6 @@
 #include "config/flags.hpp"
 #include "net/server.hpp"
 #include "replay/replay.hpp"
-#include "trace/reader.hpp"
 
 namespace balanceroute::cli {
 namespace {
@@ -23,11 +22,8 @@ class ReplayCommand final : public Command {
   }
 
   std::expected<void, Failure> run() override {
-    trace::ReadOptions options{.skip_bad_rows = params_.skip_bad_rows};
-    if (params_.limit > 0) options.limit = params_.limit;
-    const auto trace = trace::read_trace(params_.trace, options);
+    const auto trace = replay::load_trace(params_);
     if (!trace) return bad_usage(trace.error());
-    if (!trace->has_arrivals()) return bad_usage(params_.trace + ": has no arrival times, expected a trace with times");
     net::raise_descriptor_limit();
     const net::SteadyClock clock;
     const auto result = replay::Replay{params_, clock}.run(*trace);
