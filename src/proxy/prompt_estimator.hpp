@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,7 +19,7 @@ class PromptEstimator {
  public:
   Tokens estimate(std::size_t bytes) const {
     const double tokens = static_cast<double>(bytes) / bytes_per_token_.load(std::memory_order_relaxed);
-    return Tokens{std::max<std::int64_t>(1, static_cast<std::int64_t>(tokens + 0.5))};
+    return Tokens{std::max<std::int64_t>(1, std::llround(tokens))};
   }
 
   void learn(std::size_t bytes, std::int64_t tokens) {
