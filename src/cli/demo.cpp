@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/bundled_trace.hpp"
+#include "core/random.hpp"
 #include "emulator/emulator.hpp"
 #include "net/clock.hpp"
 #include "net/server.hpp"
@@ -24,6 +25,9 @@ namespace balanceroute::cli {
 namespace {
 
 constexpr std::array<std::string_view, 4> kPolicies{"round_robin", "join_shortest_queue", "least_tokens", "br_0"};
+
+// The longest answers would run on for half a minute without adding to what is measured.
+constexpr double kDrainSeconds = 5;
 
 emulator::EmulatorParams emulator_params(const DemoParams& params) {
   emulator::EmulatorParams emulated;
@@ -47,7 +51,8 @@ proxy::ServeParams router_params(const DemoParams& params, std::string_view poli
   return serve;
 }
 
-// As much of the trace as arrives in the asked time, as fast as the asked load wants it.
+// As much of the trace as arrives in the asked time, as fast as the asked load wants it. The lengths are dealt in a
+// drawn order first: half a minute of the trace in a row is not like the whole.
 void pace(trace::Trace& trace, const DemoParams& params) {
   const trace::FleetShape fleet{.workers = params.workers,
                                 .slots = params.slots,
@@ -57,6 +62,8 @@ void pace(trace::Trace& trace, const DemoParams& params) {
   const double speed = wanted / trace::arrival_rate(trace.requests);
   const auto count =
       std::clamp<std::size_t>(static_cast<std::size_t>(wanted * params.seconds), 1, trace.requests.size());
+  Random random{static_cast<std::uint64_t>(params.seed)};
+  trace.requests = trace::shuffled(std::move(trace.requests), random);
   trace.requests.resize(count);
   trace.requests = trace::at_speed(std::move(trace.requests), speed);
 }
@@ -85,6 +92,7 @@ std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::st
   client.warm_requests = params.workers * params.slots;
   client.length_member = "emulator";
   client.retries = 0;
+  client.drain_s = kDrainSeconds;
   client.seed = params.seed;
 
   DemoRun run{.policy = std::string{policy}, .clients = {}, .engines = {}};
@@ -111,7 +119,8 @@ void DemoParams::visit_params(ParamVisitor& visitor) {
   visitor.real({"fixed_ms", "Part of a decode step that does not depend on load."}, fixed_ms, {0.1, 60'000});
   visitor.real({"per_token_ms", "Time a decode step takes for each token its most loaded worker reads."}, per_token_ms,
                {0, 1'000});
-  visitor.integer({"seed", "Seed of the requests that run when the measurement begins."}, seed, {0, 1'000'000'000});
+  visitor.integer({"seed", "Seed of the order of requests and of those that run when the measurement begins."}, seed,
+                  {0, 1'000'000'000});
   visitor.text({"json", "File for the figures as JSON."}, json);
   visitor.text({"html", "File for the figures as a page."}, html);
 }

@@ -19,8 +19,8 @@ namespace balanceroute::cli {
 struct DemoParams {
   std::int64_t workers = 8;
   std::int64_t slots = 16;
-  double load = 1.2;
-  double seconds = 14;
+  double load = 1.25;
+  double seconds = 18;
   double fixed_ms = 9.775;
   double per_token_ms = 4.5e-4;
   std::int64_t seed = 1;

@@ -58,6 +58,11 @@ class ResultBuilder {
   void add(net::TimePoint due, const Outcome& outcome) {
     ++counts_.requests;
     counts_.retries += outcome.retries;
+    if (outcome.fault && cut_) {
+      ++counts_.unfinished;
+      if (outcome.first_token) ttft_ms_.push_back(milliseconds(*outcome.first_token - due));
+      return;
+    }
     if (outcome.fault) {
       ++counts_.errors;
       note(*outcome.fault);
@@ -73,6 +78,9 @@ class ResultBuilder {
     tpot_ms_.push_back(milliseconds(outcome.last_token - *outcome.first_token) /
                        static_cast<double>(outcome.tokens.count() - 1));
   }
+
+  // From now on requests end because we end them.
+  void cut() { cut_ = true; }
 
   void note(std::string error) {
     if (counts_.first_errors.size() < kMostErrorsKept) counts_.first_errors.push_back(std::move(error));
@@ -90,6 +98,7 @@ class ResultBuilder {
 
  private:
   ReplayResult counts_;
+  bool cut_ = false;
   std::vector<double> ttft_ms_;
   std::vector<double> tpot_ms_;
   std::vector<double> e2e_ms_;
@@ -156,10 +165,19 @@ class Replay::Session {
     hooks.trace_begins();
     co_await send_trace(trace);
     hooks.trace_sent();
-    co_await requests_.join();
+    const bool all_ended = co_await requests_.join(thread_.now() + drain_time());
+    if (!all_ended) {
+      result_.cut();
+      requests_.cancel_all();
+      co_await requests_.join();
+    }
     warm_requests_.cancel_all();
     co_await warm_requests_.join();
     co_return std::expected<void, std::string>{};
+  }
+
+  net::Duration drain_time() const {
+    return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double>{params_.drain_s});
   }
 
   asio::awaitable<std::expected<std::string, Fault>> model_name() {

@@ -36,6 +36,10 @@ void ReplayParams::visit_params(ParamVisitor& visitor) {
                   retries, {0, 100});
   visitor.real({"request_timeout_s", "Longest time for one request, retries included."}, request_timeout_s,
                {0.001, 86'400});
+  visitor.real({"drain_s",
+                "Longest time after the last request was sent for answers to end; what runs on is ended and counted as "
+                "unfinished."},
+               drain_s, {0, 86'400});
   visitor.integer({"seed", "Seed of prompts and of the warm requests."}, seed, {0, kAnyCount});
 }
 

@@ -22,6 +22,7 @@ struct ReplayParams {
   std::string api_key;
   std::int64_t retries = 2;
   double request_timeout_s = 600;
+  double drain_s = 600;
   std::int64_t seed = 1;
 
   void visit_params(ParamVisitor& visitor);

@@ -17,6 +17,7 @@ std::string to_json(const ReplayResult& result) {
   return Json{{"requests", result.requests},
               {"completed", result.completed},
               {"errors", result.errors},
+              {"unfinished", result.unfinished},
               {"retries", result.retries},
               {"tokens", result.tokens},
               {"throughput_tokens_per_s", result.throughput_tokens_per_s},
