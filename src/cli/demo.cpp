@@ -26,6 +26,9 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kPolicies{"round_robin", "join_shortest_queue", "least_tokens", "br_0"};
 
+// Percent of the requests after which the engines measure: until then there is no pool to choose from, and most running
+// requests were placed without one.
+constexpr std::size_t kSettlingShare = 35;
 // The longest answers would run on for half a minute without adding to what is measured.
 constexpr double kDrainSeconds = 5;
 
@@ -98,7 +101,9 @@ std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::st
   DemoRun run{.policy = std::string{policy}, .clients = {}, .engines = {}};
   net::TimePoint began{};
   replay::ReplayHooks hooks;
-  hooks.trace_begins = [&] {
+  const std::size_t settled = trace.requests.size() * kSettlingShare / 100;
+  hooks.request_sent = [&](std::size_t sent) {
+    if (sent != std::max<std::size_t>(settled, 1)) return;
     engines.reset_measures();
     began = clock.now();
   };

@@ -20,7 +20,7 @@ struct DemoParams {
   std::int64_t workers = 8;
   std::int64_t slots = 16;
   double load = 1.25;
-  double seconds = 18;
+  double seconds = 20;
   double fixed_ms = 9.775;
   double per_token_ms = 4.5e-4;
   std::int64_t seed = 1;
@@ -30,7 +30,7 @@ struct DemoParams {
   void visit_params(ParamVisitor& visitor);
 };
 
-// What the emulated engines measured between the first and the last request of the trace.
+// What the emulated engines measured from when the fleet had settled to the last request of the trace.
 struct EngineMeasures {
   double barrier_idle_fraction = 0;
   double load_idle_fraction = 0;

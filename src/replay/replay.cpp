@@ -163,7 +163,7 @@ class Replay::Session {
     sender_->set_model(*std::move(model));
     co_await warm_up(trace);
     hooks.trace_begins();
-    co_await send_trace(trace);
+    co_await send_trace(trace, hooks);
     hooks.trace_sent();
     const bool all_ended = co_await requests_.join(thread_.now() + drain_time());
     if (!all_ended) {
@@ -202,10 +202,11 @@ class Replay::Session {
     if (warm_missing_ > 0) co_await warm_.wait(thread_.now() + kWarmTime);
   }
 
-  asio::awaitable<void> send_trace(const trace::Trace& trace) {
+  asio::awaitable<void> send_trace(const trace::Trace& trace, const ReplayHooks& hooks) {
     Random random{static_cast<std::uint64_t>(params_.seed)};
     const auto start = thread_.now();
     result_.begin(start);
+    std::size_t sent = 0;
     for (const auto& request : trace.requests) {
       const auto due = start + request.arrival;
       if (due > thread_.now()) co_await cancelled_.wait(due);
@@ -215,6 +216,7 @@ class Replay::Session {
                                      .output = request.output,
                                      .prefix_blocks = request.prefix_blocks,
                                      .seed = random.bits()}));
+      hooks.request_sent(++sent);
     }
   }
 

@@ -3,6 +3,7 @@
 // Open loop: each request is sent when the trace says, whether earlier ones were answered or not.
 #pragma once
 
+#include <cstddef>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -18,7 +19,8 @@ namespace balanceroute::replay {
 // What may want to know how far a replay is; called on its thread.
 struct ReplayHooks {
   std::function<void()> trace_begins = [] {};  // the warm requests run, the first request of the trace is next
-  std::function<void()> trace_sent = [] {};    // the last request has been sent
+  std::function<void(std::size_t)> request_sent = [](std::size_t) {};  // so many requests of the trace have been sent
+  std::function<void()> trace_sent = [] {};                            // the last request has been sent
 };
 
 // Reads the trace that the settings name, with the arrival times that they ask for.
