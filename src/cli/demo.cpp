@@ -29,8 +29,9 @@ constexpr std::array<std::string_view, 4> kPolicies{"round_robin", "join_shortes
 // Percent of the requests after which the engines measure: until then there is no pool to choose from, and most running
 // requests were placed without one.
 constexpr std::size_t kSettlingShare = 35;
-// The longest answers would run on for half a minute without adding to what is measured.
-constexpr double kDrainSeconds = 5;
+// How long answers may run on after the last request, as a share of the time before: the longest would go on for half a
+// minute without adding to what is measured.
+constexpr double kDrainShare = 0.25;
 
 emulator::EmulatorParams emulator_params(const DemoParams& params) {
   emulator::EmulatorParams emulated;
@@ -95,7 +96,7 @@ std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::st
   client.warm_requests = params.workers * params.slots;
   client.length_member = "emulator";
   client.retries = 0;
-  client.drain_s = kDrainSeconds;
+  client.drain_s = kDrainShare * params.seconds;
   client.seed = params.seed;
 
   DemoRun run{.policy = std::string{policy}, .clients = {}, .engines = {}};
