@@ -36,12 +36,13 @@ constexpr std::string_view kPage = R"(<!doctype html>
 <title>BalanceRoute demo</title>
 <style>
 :root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }}
-body {{ max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }}
+body {{ max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; width: 100%; }}
-th, td {{ text-align: right; padding: .35rem .6rem; border-bottom: 1px solid #8884; white-space: nowrap; }}
+th, td {{ text-align: right; padding: .35rem .6rem; border-bottom: 1px solid #8884; }}
+td {{ white-space: nowrap; }}
 th:first-child, td:first-child {{ text-align: left; }}
-.bar {{ display: inline-block; width: 6rem; height: .7rem; background: #8883; text-align: left; }}
+.bar {{ display: inline-block; width: 4rem; height: .7rem; background: #8883; text-align: left; }}
 .bar span {{ display: block; height: 100%; background: #c2410c; }}
 </style></head><body>
 <h1>What each policy cost at the barrier</h1>

@@ -38,17 +38,23 @@ class RawClient {
   std::string received_;
 };
 
-inline std::string http_request(std::string_view method, std::string_view path, std::string_view body = "") {
+// `more_headers` are whole lines, each with its end.
+inline std::string http_request(std::string_view method, std::string_view path, std::string_view body = "",
+                                std::string_view more_headers = "") {
   return std::string{method} + " " + std::string{path} + " HTTP/1.1\r\nHost: test\r\nConnection: close\r\n" +
-         "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string{body};
+         std::string{more_headers} + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string{body};
 }
 
-// One request and its whole answer, head included.
+// One request, as text, on a connection of its own, and its whole answer, head included.
+inline std::string http_exchange(std::uint16_t port, std::string_view request) {
+  RawClient client{port};
+  client.send(request);
+  return client.read_to_end();
+}
+
 inline std::string http_exchange(std::uint16_t port, std::string_view method, std::string_view path,
                                  std::string_view body = "") {
-  RawClient client{port};
-  client.send(http_request(method, path, body));
-  return client.read_to_end();
+  return http_exchange(port, http_request(method, path, body));
 }
 
 // The part behind the head.

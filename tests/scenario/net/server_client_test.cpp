@@ -8,14 +8,14 @@
 #include "net/client.hpp"
 #include "net/server.hpp"
 #include "net/task_group.hpp"
-#include "support/raw_http.hpp"
+#include "support/raw_client.hpp"
 
 namespace balanceroute::net {
 namespace {
 
 using namespace std::chrono_literals;
 
-using test::RawClient;
+using testing_support::RawClient;
 
 class ServerClient : public testing::Test {
  protected:

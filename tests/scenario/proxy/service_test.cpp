@@ -12,17 +12,24 @@
 #include <string>
 #include <vector>
 
-#include "support/raw_http.hpp"
+#include "support/raw_client.hpp"
 
 namespace balanceroute::proxy {
 namespace {
 
 using namespace std::chrono_literals;
-using test::ask;
-using test::body_of;
-using test::get;
-using test::post;
-using test::RawClient;
+using testing_support::body_of;
+using testing_support::RawClient;
+
+std::string ask(std::uint16_t port, const std::string& request) {
+  return testing_support::http_exchange(port, request);
+}
+std::string get(std::string_view path) {
+  return testing_support::http_request("GET", path);
+}
+std::string post(std::string_view path, std::string_view body, std::string_view more_headers = "") {
+  return testing_support::http_request("POST", path, body, more_headers);
+}
 
 class LinesSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
