@@ -21,6 +21,8 @@ std::string_view placeholder(ScalarSetting::Type type) {
     case ScalarSetting::Type::text:
     case ScalarSetting::Type::choice:
       return "TEXT";
+    case ScalarSetting::Type::list:
+      return "VALUE,...";
   }
   std::unreachable();
 }

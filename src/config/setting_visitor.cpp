@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
+#include <ranges>
 #include <utility>
 
 #include "config/text_form.hpp"
@@ -70,6 +71,30 @@ bool assign_if(T& value, const std::optional<T>& read) {
   return read.has_value();
 }
 
+// The values of a text of parts between commas; none if there is no part or `read` finds no value in one.
+template <class T, class Read>
+std::optional<std::vector<T>> values_in(std::string_view text, const Read& read) {
+  std::vector<T> values;
+  for (const auto part : text | std::views::split(',')) {
+    const std::optional<T> value = read(std::string_view{part.begin(), part.end()});
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  if (values.empty()) return std::nullopt;
+  return values;
+}
+
+template <class T, class Read>
+ScalarSetting list_setting(std::vector<T>& values, const std::string& each, const Read& read,
+                           const std::function<std::string(const T&)>& spell) {
+  std::string all;
+  for (const T& value : values) all += (all.empty() ? "" : ",") + spell(value);
+  return {.type = ScalarSetting::Type::list,
+          .expected = each + "; more than one parted by commas",
+          .value = all,
+          .assign = [&values, read](std::string_view text) { return assign_if(values, values_in<T>(text, read)); }};
+}
+
 }  // namespace
 
 std::string_view to_string(ScalarSetting::Type type) {
@@ -84,6 +109,8 @@ std::string_view to_string(ScalarSetting::Type type) {
       return "text";
     case ScalarSetting::Type::choice:
       return "choice";
+    case ScalarSetting::Type::list:
+      return "list";
   }
   std::unreachable();
 }
@@ -146,6 +173,29 @@ void SettingVisitor::integer_or_auto(const ParamInfo& info, std::int64_t& value,
                   value = automatic;
                   return true;
                 }});
+}
+
+void SettingVisitor::integers(const ParamInfo& info, std::vector<std::int64_t>& values,
+                              ParamRange<std::int64_t> range) {
+  const auto read = [range](std::string_view text) { return number_in(text, range); };
+  scalar(info, list_setting<std::int64_t>(values, spelled(range, "an integer"), read,
+                                          [](const std::int64_t& value) { return spelled(value); }));
+}
+
+void SettingVisitor::reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double> range) {
+  const auto read = [range](std::string_view text) { return number_in(text, range); };
+  scalar(info, list_setting<double>(values, spelled(range, "a number"), read,
+                                    [](const double& value) { return spelled(value); }));
+}
+
+void SettingVisitor::choices(const ParamInfo& info, std::vector<std::string>& values,
+                             std::span<const std::string_view> options) {
+  const auto read = [options](std::string_view text) -> std::optional<std::string> {
+    if (std::ranges::find(options, text) == options.end()) return std::nullopt;
+    return std::string{text};
+  };
+  scalar(info, list_setting<std::string>(values, "one of " + joined(options), read,
+                                         [](const std::string& value) { return value; }));
 }
 
 void SettingVisitor::section(const ParamInfo& info, const std::function<void(ParamVisitor&)>& visit) {

@@ -9,16 +9,17 @@
 
 namespace balanceroute {
 
-// ScalarSetting is one value of a visited object, seen as text. Lives as long as the visited object.
+// ScalarSetting is one value of a visited object, or a list of plain ones parted by commas, seen as text. Lives as long
+// as the visited object.
 struct ScalarSetting {
-  enum class Type : std::uint8_t { integer, number, flag, text, choice };
+  enum class Type : std::uint8_t { integer, number, flag, text, choice, list };
 
   Type type = Type::text;
   std::string expected;  // what `assign` takes, in words: "1..64", "true or false", "one of load, capacity"
   std::string value;     // the present value; assigning it changes nothing
   std::function<bool(std::string_view)> assign;  // false, and nothing is changed, if the text is not as expected
 
-  [[nodiscard]] bool is_text() const { return type == Type::text || type == Type::choice; }
+  [[nodiscard]] bool is_text() const { return type != Type::integer && type != Type::number && type != Type::flag; }
 
   // What `expected` says that the type does not.
   [[nodiscard]] std::string_view range() const {
@@ -38,6 +39,10 @@ class SettingVisitor : public ParamVisitor {
   void choice(const ParamInfo& info, std::string& value, std::span<const std::string_view> options) final;
   void integer_or_auto(const ParamInfo& info, std::int64_t& value, std::int64_t automatic,
                        ParamRange<std::int64_t> range) final;
+  void integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t> range) final;
+  void reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double> range) final;
+  void choices(const ParamInfo& info, std::vector<std::string>& values,
+               std::span<const std::string_view> options) final;
   void section(const ParamInfo& info, const std::function<void(ParamVisitor&)>& visit) override;
   void list(const ParamInfo& info, const ListAccess& access) override;
 

@@ -64,6 +64,19 @@ void ParamCheck::texts(const ParamInfo& info, std::vector<std::string>& values) 
   if (info.required && values.empty()) blame(info, "[]", "at least one text");
 }
 
+void ParamCheck::integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t> range) {
+  each(info, values, [&](std::int64_t& value) { integer(info, value, range); });
+}
+
+void ParamCheck::reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double> range) {
+  each(info, values, [&](double& value) { real(info, value, range); });
+}
+
+void ParamCheck::choices(const ParamInfo& info, std::vector<std::string>& values,
+                         std::span<const std::string_view> options) {
+  each(info, values, [&](std::string& value) { choice(info, value, options); });
+}
+
 void ParamCheck::section(const ParamInfo& info, const std::function<void(ParamVisitor&)>& visit) {
   const std::string outer = prefix_;
   prefix_ += std::string{info.name} + ".";

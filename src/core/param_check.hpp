@@ -25,11 +25,21 @@ class ParamCheck final : public ParamVisitor {
   void integer_or_auto(const ParamInfo& info, std::int64_t& value, std::int64_t automatic,
                        ParamRange<std::int64_t> range) override;
   void texts(const ParamInfo& info, std::vector<std::string>& values) override;
+  void integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t> range) override;
+  void reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double> range) override;
+  void choices(const ParamInfo& info, std::vector<std::string>& values,
+               std::span<const std::string_view> options) override;
   void section(const ParamInfo& info, const std::function<void(ParamVisitor&)>& visit) override;
   void list(const ParamInfo& info, const ListAccess& access) override;
 
  private:
   void blame(const ParamInfo& info, std::string_view value, std::string_view expected);
+  // Checks each value of a list, which must not be empty.
+  template <class T, class Check>
+  void each(const ParamInfo& info, std::vector<T>& values, const Check& check) {
+    if (values.empty()) blame(info, "[]", "at least one value");
+    for (T& value : values) check(value);
+  }
 
   std::string prefix_;
   std::optional<std::string> fault_;

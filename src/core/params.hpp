@@ -58,6 +58,12 @@ class ParamVisitor {
                                ParamRange<std::int64_t> range) = 0;
   virtual void texts(const ParamInfo& info, std::vector<std::string>& values) = 0;
 
+  // One or more values, each as its single kind takes them.
+  virtual void integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t> range) = 0;
+  virtual void reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double> range) = 0;
+  virtual void choices(const ParamInfo& info, std::vector<std::string>& values,
+                       std::span<const std::string_view> options) = 0;
+
   // A nested group of settings: `visit` declares its members.
   virtual void section(const ParamInfo& info, const std::function<void(ParamVisitor&)>& visit) = 0;
 
