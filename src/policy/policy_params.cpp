@@ -8,8 +8,12 @@
 namespace balanceroute {
 
 void PolicyParams::visit_params(ParamVisitor& visitor) {
-  static constexpr std::array<std::string_view, 2> kOrders{"load", "capacity"};
   visitor.choice({"name", "The routing policy."}, name, policy_names());
+  visit_settings(visitor);
+}
+
+void PolicyParams::visit_settings(ParamVisitor& visitor) {
+  static constexpr std::array<std::string_view, 2> kOrders{"load", "capacity"};
   visitor.integer({"r_max", "Waiting requests from which the best set for a worker is chosen."}, r_max, {1, 16});
   visitor.integer_or_auto(
       {"greedy_threshold", "While more slots than this are free, requests are placed one at a time; auto is 7."},

@@ -23,6 +23,8 @@ struct PolicyParams {
   std::int64_t max_passes = 64;
 
   void visit_params(ParamVisitor& visitor);
+  // All but the name.
+  void visit_settings(ParamVisitor& visitor);
 };
 
 // One message that names the setting, its value and what was expected.

@@ -159,6 +159,13 @@ bool Router::withdraw(RequestId request) {
   return true;
 }
 
+std::expected<Lease, AdmitError> Router::adopt(WorkerId worker, const Request& request) {
+  if (waiting_.find(request.id)) return std::unexpected(AdmitError::AlreadyAdmitted);
+  auto lease = ledger_.reserve(worker, request);
+  if (lease) lease->started();
+  return lease;
+}
+
 void Router::set_policy(std::unique_ptr<Policy> policy) {
   assert(policy != nullptr);
   policy_ = std::move(policy);

@@ -76,6 +76,9 @@ class Router {
   // Takes back a request that still waits; false if it does not.
   bool withdraw(RequestId request);
 
+  // Takes in a request that the worker runs already, with its age: what a router finds when it starts.
+  [[nodiscard]] std::expected<Lease, AdmitError> adopt(WorkerId worker, const Request& request);
+
   // Admits what the policy gives the group's free slots now. Valid until the next round.
   [[nodiscard]] std::span<Admission> round(GroupId group, bool explain = false);
   // The same for every group, the one with the least load per slot first.
