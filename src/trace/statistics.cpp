@@ -1,5 +1,6 @@
 #include "trace/statistics.hpp"
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 
@@ -38,6 +39,14 @@ double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fl
   const auto slots = static_cast<double>(fleet.slots);
   const double step_ms = fleet.fixed_ms + fleet.per_token_ms * slots * lengths.busy_slot_weight;
   return static_cast<double>(fleet.workers) * slots / (lengths.mean_output * step_ms / 1e3);
+}
+
+double balanced_active(const LengthStatistics& lengths, const FleetShape& fleet, double rate_per_second) {
+  // Tokens that one worker has to generate in a millisecond.
+  const double tokens_per_ms = rate_per_second / static_cast<double>(fleet.workers) * lengths.mean_output / 1e3;
+  const auto slots = static_cast<double>(fleet.slots);
+  const double left = 1 - tokens_per_ms * fleet.per_token_ms * lengths.busy_slot_weight;
+  return left > 0 ? std::min(slots, tokens_per_ms * fleet.fixed_ms / left) : slots;
 }
 
 }  // namespace balanceroute::trace

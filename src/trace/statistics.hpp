@@ -37,4 +37,9 @@ struct FleetShape {
 // G*B / (mean_o * (fixed + per_token*B*w)). True load is the arrival rate over this.
 [[nodiscard]] double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet);
 
+// Sequences that run on a worker, on average, at so many arrivals a second if all loads are equal: the n at which a
+// worker's share of the arrivals finishes in steps of n sequences, n = rate/G * mean_o * (fixed + per_token*n*w), or
+// all slots if that is more than there are.
+[[nodiscard]] double balanced_active(const LengthStatistics& lengths, const FleetShape& fleet, double rate_per_second);
+
 }  // namespace balanceroute::trace
