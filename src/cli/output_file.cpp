@@ -2,10 +2,22 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 
 namespace balanceroute::cli {
+
+std::expected<void, Failure> check_output(const std::string& path) {
+  if (path.empty()) return {};
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return bad_usage(path + ": is a folder: expected a file to write");
+  const std::filesystem::path folder = std::filesystem::path{path}.parent_path();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK | X_OK) == 0) return {};
+  return bad_usage(path + ": cannot be written: " + std::strerror(errno));
+}
 
 std::expected<void, Failure> write_output(const std::string& path, const std::string& text) {
   if (path.empty()) return {};

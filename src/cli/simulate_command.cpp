@@ -1,0 +1,69 @@
+// simulate_command.cpp - `simulate`: how policies would have served a recorded stream of requests.
+#include <unistd.h>
+
+#include <cstddef>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "cli/command.hpp"
+#include "cli/commands.hpp"
+#include "cli/output_file.hpp"
+#include "config/flags.hpp"
+#include "sim/experiment.hpp"
+#include "sim/report.hpp"
+#include "sim/simulate_params.hpp"
+
+namespace balanceroute::cli {
+namespace {
+
+// A line on a terminal that tells how far the runs are; nothing elsewhere.
+class ProgressLine {
+ public:
+  ~ProgressLine() {
+    if (told_) std::cerr << "\r\x1b[K" << std::flush;
+  }
+
+  void operator()(std::size_t finished, std::size_t all) {
+    if (!terminal_) return;
+    told_ = true;
+    std::cerr << "\r" << finished << " of " << all << " runs" << std::flush;
+  }
+
+ private:
+  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
+  bool told_ = false;
+};
+
+std::vector<sim::Run> make_runs(const sim::Experiment& experiment) {
+  ProgressLine progress;
+  return experiment.run(std::thread::hardware_concurrency(), std::ref(progress));
+}
+
+class SimulateCommand final : public Command {
+ public:
+  void declare(CLI::App& app) override { add_flags(app, params_); }
+
+  std::expected<void, Failure> run() override {
+    if (auto writable = check_output(params_.json); !writable) return writable;
+    const auto experiment = sim::Experiment::prepare(params_);
+    if (!experiment) return bad_usage(experiment.error());
+    const std::vector<sim::Run> runs = make_runs(*experiment);
+    if (auto written = write_output(params_.json, sim::json_report(*experiment, runs)); !written) return written;
+    std::cout << sim::table_report(*experiment, runs);
+    return {};
+  }
+
+ private:
+  sim::SimulateParams params_;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_simulate_command() {
+  return std::make_unique<SimulateCommand>();
+}
+
+}  // namespace balanceroute::cli

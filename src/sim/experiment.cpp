@@ -1,0 +1,117 @@
+#include "sim/experiment.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <future>
+#include <mutex>
+#include <utility>
+
+#include "policy/registry.hpp"
+#include "sim/request_stream.hpp"
+#include "sim/seeds.hpp"
+#include "sim/simulation.hpp"
+#include "trace/reader.hpp"
+
+namespace balanceroute::sim {
+namespace {
+
+// Leaves out requests of fewer output tokens; the first that stays arrives at 0.
+void keep_outputs_from(Tokens least, std::vector<trace::TraceRequest>& requests) {
+  std::erase_if(requests, [least](const trace::TraceRequest& request) { return request.output < least; });
+  if (requests.empty()) return;
+  const auto start = requests.front().arrival;
+  for (trace::TraceRequest& request : requests) request.arrival -= start;
+}
+
+}  // namespace
+
+std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params) {
+  if (auto valid = validate(params); !valid) return std::unexpected(std::move(valid).error());
+  trace::ReadOptions options{.skip_bad_rows = params.skip_bad_rows};
+  if (params.limit != SimulateParams::kAll) options.limit = params.limit;
+  auto trace = trace::read_trace(params.trace, options);
+  if (!trace) return std::unexpected(std::move(trace).error());
+  keep_outputs_from(Tokens{params.min_output}, trace->requests);
+  if (trace->requests.empty()) {
+    return std::unexpected(params.trace + ": no request has " + std::to_string(params.min_output) +
+                           " output tokens or more, as --min-output asks");
+  }
+  if (params.arrivals == "trace" && trace::arrival_rate(trace->requests) == 0) {
+    return std::unexpected(params.trace + ": has no arrival times that differ: expected --arrivals poisson");
+  }
+  return Experiment{params, *std::move(trace)};
+}
+
+Experiment::Experiment(const SimulateParams& params, trace::Trace trace)
+    : params_{params},
+      trace_{std::move(trace)},
+      lengths_{trace::length_statistics(trace_.requests)},
+      law_{trace_.requests} {}
+
+std::vector<Run> Experiment::planned() const {
+  std::vector<Run> runs;
+  for (const std::int64_t workers : params_.workers) {
+    for (const double load : params_.loads) {
+      for (const std::string& policy : params_.policies) {
+        for (const std::int64_t seed : params_.seeds) {
+          runs.push_back({.policy = policy,
+                          .workers = static_cast<std::size_t>(workers),
+                          .load = load,
+                          .seed = static_cast<std::uint64_t>(seed)});
+        }
+      }
+    }
+  }
+  return runs;
+}
+
+std::vector<Run> Experiment::run(std::size_t threads, const Progress& progress) const {
+  std::vector<Run> runs = planned();
+  std::atomic<std::size_t> next{0};
+  std::mutex telling;
+  std::size_t finished = 0;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < runs.size(); i = next++) {
+      simulate(runs[i]);
+      if (!progress) continue;
+      const std::lock_guard lock{telling};
+      progress(++finished, runs.size());
+    }
+  };
+  std::vector<std::future<void>> workers;
+  for (std::size_t i = 1; i < std::min(threads, runs.size()); ++i) {
+    workers.push_back(std::async(std::launch::async, work));
+  }
+  work();
+  for (std::future<void>& worker : workers) worker.get();
+  return runs;
+}
+
+void Experiment::simulate(Run& run) const {
+  const auto start = std::chrono::steady_clock::now();
+  const Fleet fleet{.groups = static_cast<std::size_t>(params_.groups),
+                    .workers = run.workers,
+                    .slots = static_cast<std::int32_t>(params_.slots),
+                    .step_time = params_.step_time.line()};
+  PolicyParams policy = params_.policy_settings;
+  policy.name = run.policy;
+  const double rate = run.load * trace::capacity_per_second(lengths_, fleet.shape());
+  const StreamSettings stream{.repeat = params_.repeat,
+                              .arrivals = params_.arrivals == "trace" ? ArrivalLaw::trace : ArrivalLaw::poisson,
+                              .rate_per_second = rate,
+                              .seed = run.seed};
+  Simulation simulation{fleet, make_policy(policy).value(), RequestStream{trace_.requests, stream},
+                        seed_for(Purpose::policy, run.seed)};
+  if (params_.warm_start) {
+    const double active = trace::balanced_active(lengths_, fleet.shape(), rate);
+    Random random{seed_for(Purpose::warm_start, run.seed)};
+    simulation.warm_up(trace_.requests, law_,
+                       static_cast<std::size_t>(std::llround(active * static_cast<double>(fleet.all_workers()))),
+                       random);
+  }
+  run.result = simulation.run();
+  run.took = std::chrono::steady_clock::now() - start;
+}
+
+}  // namespace balanceroute::sim

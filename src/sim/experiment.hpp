@@ -1,0 +1,59 @@
+// experiment.hpp - many runs over one trace: every combination of policies, sizes, loads and seeds.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sim/run_meter.hpp"
+#include "sim/simulate_params.hpp"
+#include "trace/stationary_law.hpp"
+#include "trace/statistics.hpp"
+#include "trace/trace.hpp"
+
+namespace balanceroute::sim {
+
+// Run is one simulation: what was asked and what came out.
+struct Run {
+  std::string policy;
+  std::size_t workers = 0;
+  double load = 0;
+  std::uint64_t seed = 0;
+  RunResult result;
+  std::chrono::duration<double> took{0};  // of a real clock
+};
+
+// Experiment makes the runs of SimulateParams.
+//   Common chance  runs that differ only in policy see the same requests, arrivals and start.
+//   Determinism    results do not depend on how many threads make them (`took` aside).
+//   Order          by workers, then load, then policy, then seed, each as given.
+class Experiment {
+ public:
+  // Reads the trace; one message if it or the settings cannot be used.
+  [[nodiscard]] static std::expected<Experiment, std::string> prepare(const SimulateParams& params);
+
+  // `finished` is told how many runs are done, by one thread at a time.
+  using Progress = std::function<void(std::size_t finished, std::size_t all)>;
+  [[nodiscard]] std::vector<Run> run(std::size_t threads, const Progress& progress = {}) const;
+
+  [[nodiscard]] const SimulateParams& params() const { return params_; }
+  [[nodiscard]] const trace::Trace& trace() const { return trace_; }
+  [[nodiscard]] const trace::LengthStatistics& lengths() const { return lengths_; }
+
+ private:
+  Experiment(const SimulateParams& params, trace::Trace trace);
+
+  [[nodiscard]] std::vector<Run> planned() const;
+  void simulate(Run& run) const;
+
+  SimulateParams params_;
+  trace::Trace trace_;
+  trace::LengthStatistics lengths_;
+  trace::StationaryLaw law_;
+};
+
+}  // namespace balanceroute::sim

@@ -1,0 +1,115 @@
+#include <nlohmann/json.hpp>
+
+#include "sim/report.hpp"
+
+namespace balanceroute::sim {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Writes settings as they are named in config files.
+class SettingsWriter final : public ParamVisitor {
+ public:
+  explicit SettingsWriter(Json& object) : object_{&object} {}
+
+  void integer(const ParamInfo& info, std::int64_t& value, ParamRange<std::int64_t>) override { put(info, value); }
+  void real(const ParamInfo& info, double& value, ParamRange<double>) override { put(info, value); }
+  void flag(const ParamInfo& info, bool& value) override { put(info, value); }
+  void text(const ParamInfo& info, std::string& value) override { put(info, value); }
+  void choice(const ParamInfo& info, std::string& value, std::span<const std::string_view>) override {
+    put(info, value);
+  }
+  void integer_or_auto(const ParamInfo& info, std::int64_t& value, std::int64_t automatic,
+                       ParamRange<std::int64_t>) override {
+    value == automatic ? put(info, "auto") : put(info, value);
+  }
+  void texts(const ParamInfo& info, std::vector<std::string>& values) override { put(info, values); }
+  void integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t>) override {
+    put(info, values);
+  }
+  void reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double>) override { put(info, values); }
+  void choices(const ParamInfo& info, std::vector<std::string>& values, std::span<const std::string_view>) override {
+    put(info, values);
+  }
+  void section(const ParamInfo& info, const std::function<void(ParamVisitor&)>& visit) override {
+    SettingsWriter inner{(*object_)[std::string{info.name}] = Json::object()};
+    visit(inner);
+  }
+  void list(const ParamInfo& info, const ListAccess& access) override {
+    Json& entries = (*object_)[std::string{info.name}] = Json::array();
+    for (std::size_t i = 0; i < access.size(); ++i) {
+      SettingsWriter inner{entries.emplace_back(Json::object())};
+      access.visit(i, inner);
+    }
+  }
+
+ private:
+  template <class T>
+  void put(const ParamInfo& info, const T& value) {
+    (*object_)[std::string{info.name}] = value;
+  }
+
+  Json* object_;
+};
+
+Json settings_of(SimulateParams params) {
+  Json settings = Json::object();
+  SettingsWriter writer{settings};
+  params.visit_settings(writer);
+  return settings;
+}
+
+Json trace_of(const Experiment& experiment) {
+  const trace::Trace& trace = experiment.trace();
+  return {{"name", trace.name},
+          {"kind", to_string(trace.kind)},
+          {"requests", trace.requests.size()},
+          {"skipped_rows", trace.skipped_rows},
+          {"mean_prompt_tokens", experiment.lengths().mean_prompt},
+          {"mean_output_tokens", experiment.lengths().mean_output},
+          {"busy_slot_tokens", experiment.lengths().busy_slot_weight}};
+}
+
+Json summary(const Summary& values) {
+  return {{"mean", values.mean}, {"p50", values.p50}, {"p95", values.p95}, {"p99", values.p99}, {"max", values.max}};
+}
+
+Json run_of(const Run& run, const Json& settings, bool timings) {
+  const RunResult& result = run.result;
+  Json told{{"policy", run.policy},
+            {"workers", run.workers},
+            {"slots", settings["slots"]},
+            {"load", run.load},
+            {"seed", run.seed},
+            {"non_stationary", result.non_stationary},
+            {"spread_mean_tokens", result.spread_mean_tokens},
+            {"imbalance_mean_tokens", result.imbalance_mean_tokens},
+            {"load_idle_fraction", result.load_idle_fraction},
+            {"barrier_idle_fraction", result.barrier_idle_fraction},
+            {"throughput_tokens_per_s", result.throughput_tokens_per_s},
+            {"bound_throughput_tokens_per_s", result.bound_throughput_tokens_per_s},
+            {"bound_share", result.bound_share},
+            {"step_ms_mean", result.step_ms_mean},
+            {"tpot_ms", summary(result.tpot_ms)},
+            {"ttft_ms", summary(result.ttft_ms)},
+            {"pool_wait_ms", summary(result.pool_wait_ms)},
+            {"active_mean", result.active_mean},
+            {"busy_fraction", result.busy_fraction},
+            {"steps", result.steps},
+            {"forced_admissions", result.forced_admissions},
+            {"energy_joule_per_token", result.energy_joule_per_token},
+            {"settings", settings}};
+  if (timings) told["took_s"] = run.took.count();
+  return told;
+}
+
+}  // namespace
+
+std::string json_report(const Experiment& experiment, std::span<const Run> runs) {
+  const Json settings = settings_of(experiment.params());
+  Json report{{"trace", trace_of(experiment)}, {"runs", Json::array()}};
+  for (const Run& run : runs) report["runs"].push_back(run_of(run, settings, experiment.params().timings));
+  return report.dump(2) + "\n";
+}
+
+}  // namespace balanceroute::sim

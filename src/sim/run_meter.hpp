@@ -1,0 +1,87 @@
+// run_meter.hpp - what one simulated run was worth: the figures of its measured window.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/group.hpp"
+#include "sim/fleet.hpp"
+#include "sim/request_stream.hpp"
+#include "stats/imbalance_meter.hpp"
+#include "stats/quantiles.hpp"
+
+namespace balanceroute::sim {
+
+// RunResult is the figures of one run's measured window; all 0 if it has no step.
+//   Ratios  of sums over steps or over time, never means of ratios.
+//   Bound   the throughput if each step lasted as its mean load needs: what perfect balance would reach with the very
+//           same steps.
+struct RunResult {
+  bool non_stationary = false;  // the mean number of active sequences differs by more than 5 % between its halves
+  std::int64_t steps = 0;
+  double spread_mean_tokens = 0;
+  double imbalance_mean_tokens = 0;
+  double load_idle_fraction = 0;
+  double barrier_idle_fraction = 0;
+  double throughput_tokens_per_s = 0;
+  double bound_throughput_tokens_per_s = 0;
+  double bound_share = 0;
+  double step_ms_mean = 0;
+  Summary tpot_ms;       // of requests that finished; none for one token
+  Summary ttft_ms;       // arrival to first token
+  Summary pool_wait_ms;  // arrival to admission, in the pool or in a worker's queue
+  double active_mean = 0;
+  double busy_fraction = 0;  // active over all slots
+  std::int64_t forced_admissions = 0;
+  double energy_joule_per_token = 0;
+};
+
+// RunMeter adds up the measured window of one run.
+//   Threads  not synchronised.
+class RunMeter {
+ public:
+  explicit RunMeter(const Fleet& fleet) : fleet_{fleet} {}
+
+  // The half of the window that is being measured, 0 or 1.
+  void enter_half(std::size_t half) { half_ = half; }
+
+  // One step of one group.
+  void step(const engine::StepLoads& loads, Nanoseconds duration);
+  // One group had nothing to do.
+  void idle(Nanoseconds duration);
+
+  void admitted(Nanoseconds waited, bool forced);
+  void first_token(Nanoseconds since_arrival) { ttft_.push_back(milliseconds(since_arrival)); }
+  // All tokens were generated, so many after the first one and in that time.
+  void finished(Nanoseconds since_first_token, Tokens after_first);
+
+  [[nodiscard]] RunResult result() const;
+
+ private:
+  struct Half {
+    double seconds = 0;         // summed over groups
+    double active_seconds = 0;  // sequences times time
+
+    [[nodiscard]] double active() const { return seconds > 0 ? active_seconds / seconds : 0; }
+  };
+
+  [[nodiscard]] static double milliseconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+  [[nodiscard]] static double seconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
+  [[nodiscard]] bool halves_differ() const;
+
+  Fleet fleet_;
+  std::size_t half_ = 0;
+  std::array<Half, 2> halves_;
+  ImbalanceMeter loads_;
+  double stepping_seconds_ = 0;  // summed over groups
+  double joule_ = 0;
+  std::int64_t tokens_ = 0;
+  std::int64_t forced_ = 0;
+  std::vector<double> tpot_;
+  std::vector<double> ttft_;
+  std::vector<double> waits_;
+};
+
+}  // namespace balanceroute::sim

@@ -1,0 +1,47 @@
+// simulate_params.hpp - the settings of `simulate`.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <vector>
+
+#include "core/params.hpp"
+#include "engine/step_time_params.hpp"
+#include "policy/policy_params.hpp"
+
+namespace balanceroute::sim {
+
+// SimulateParams says which runs are made: every combination of its lists.
+struct SimulateParams {
+  static constexpr std::int64_t kAll = 0;
+
+  std::string trace;
+  std::vector<std::string> policies{"least_tokens", "br_0"};
+  std::vector<std::int64_t> workers{8};
+  std::vector<double> loads{1.1};
+  std::vector<std::int64_t> seeds{1};
+
+  std::int64_t groups = 1;
+  std::int64_t slots = 72;
+  std::int64_t repeat = 1;
+  bool warm_start = true;
+  std::string arrivals = "poisson";
+  std::int64_t min_output = 1;
+  std::int64_t limit = kAll;
+  bool skip_bad_rows = false;
+  engine::StepTimeParams step_time;
+  PolicyParams policy_settings;  // but for its name
+
+  bool timings = false;
+  std::string json;
+
+  void visit_params(ParamVisitor& visitor);
+  // What all runs have in common, outputs aside.
+  void visit_settings(ParamVisitor& visitor);
+};
+
+// What the settings ask of one another; one message, with flags named as on the command line.
+[[nodiscard]] std::expected<void, std::string> validate(const SimulateParams& params);
+
+}  // namespace balanceroute::sim

@@ -1,0 +1,114 @@
+// simulation.hpp - one run of a fleet in virtual time: requests arrive, the router places them, groups step.
+//
+// The router is the one that routes live traffic, the group the one that the emulator drives. A group's step, in order:
+// what finished leaves, the router decides, what it admitted enters, the step lasts as the most loaded worker needs,
+// every running sequence has one token more. Requests that arrive during a step are bound at once under an immediate
+// policy; whatever waits is first considered at the end of the step. A group with nothing to do looks at the next
+// arrival as it comes. No I/O, no clock, no threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/ledger.hpp"
+#include "core/random.hpp"
+#include "engine/group.hpp"
+#include "policy/router.hpp"
+#include "sim/fleet.hpp"
+#include "sim/request_stream.hpp"
+#include "sim/run_meter.hpp"
+#include "sim/waiting_requests.hpp"
+#include "trace/stationary_law.hpp"
+#include "trace/trace.hpp"
+
+namespace balanceroute::sim {
+
+// SimulatedStep is one step of one group as it begins. The loads are valid until the next one.
+struct SimulatedStep {
+  std::size_t group = 0;
+  Nanoseconds start{0};
+  Nanoseconds duration{0};
+  engine::StepLoads loads;
+};
+
+// Simulation runs from the first arrival to the last.
+//   Window       measured is what begins after a tenth of the arrivals have come: steps, admissions, first and last
+//                tokens. Requests that ran from the start have no arrival and are left out of times.
+//   Determinism  fleet, policy, stream and seed give every step.
+//   Cost         a step O(workers of the group + events) and the policy's round; memory in active, waiting and, for
+//                exact percentiles, three numbers a measured request.
+//   Threads      not synchronised.
+class Simulation {
+ public:
+  // `seed` is for the policy's own draws.
+  Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed);
+
+  // Before the first step: fills `count` slots, evenly over workers, with running requests of a fleet that has long
+  // been at work. At most as many as there are slots.
+  void warm_up(std::span<const trace::TraceRequest> trace, const trace::StationaryLaw& law, std::size_t count,
+               Random& random);
+
+  // The next step of the group whose turn it is; none once the last request has arrived.
+  std::optional<SimulatedStep> step();
+
+  // All of them.
+  RunResult run();
+
+  [[nodiscard]] const Router& router() const { return router_; }
+  [[nodiscard]] const engine::Group& group(std::size_t index) const { return groups_[index].engine; }
+  [[nodiscard]] RunResult result() const { return meter_.result(); }
+
+ private:
+  static constexpr Nanoseconds kNever = Nanoseconds::max();
+
+  // One request in a slot.
+  struct Running {
+    Lease lease;
+    Nanoseconds arrival{0};
+    Nanoseconds first_token{0};
+    Tokens output;
+    bool timed = false;  // it arrived, rather than being there at the start
+  };
+
+  struct Group {
+    Group(GroupId its_id, std::size_t workers, std::int64_t slots) : id{its_id}, engine{workers, slots} {}
+
+    GroupId id;
+    engine::Group engine;
+    std::vector<Running> running;  // by handle index
+    Nanoseconds wake = kNever;     // when it acts next; never: when a request arrives
+    Nanoseconds idle_since{0};     // while it has nothing to do
+    bool stepping = false;
+    bool measured = false;  // the present step counts
+  };
+
+  // The window is told by the number of arrivals: it opens after a tenth of them; its second half begins at the middle
+  // one of the rest.
+  [[nodiscard]] std::uint64_t before_window() const { return stream_.size() / 10; }
+  [[nodiscard]] bool measuring() const { return stream_.taken() > before_window(); }
+  [[nodiscard]] bool in_second_half() const { return stream_.taken() > (before_window() + stream_.size()) / 2; }
+
+  [[nodiscard]] Group& next_group();
+  [[nodiscard]] Tokens load(const Group& group) const;
+  void take_arrival();
+  void end_idling(Group& group, Nanoseconds now);
+  void end_step(Group& group);
+  void admit(Group& group, Nanoseconds now);
+  bool begin_step(Group& group, Nanoseconds now);
+  void idle(Group& group, Nanoseconds now);
+  void hold(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running);
+
+  Fleet fleet_;
+  RequestStream stream_;
+  Router router_;
+  RunMeter meter_;
+  WaitingRequests waiting_;  // ids 0, 1, ... in order of arrival
+  std::vector<Group> groups_;
+  Nanoseconds window_start_{0};
+};
+
+}  // namespace balanceroute::sim
