@@ -172,22 +172,24 @@ TEST(Br0, OverdueWideRequestHoldsOneWorker) {
   EXPECT_EQ(places(decide(settings, later, sketch_pool({{10, 3, 6}, {10}, {10}}))), (std::vector<Placed>{{0, 1}}));
 }
 
-// Law: however many wide requests are overdue, one worker at a time is kept.
+// Law: however many wide requests are overdue, one worker at a time is kept: the one for the oldest.
 TEST(Br0, OneWorkerIsHeldForAllOverdueRequests) {
-  const GroupSketch group{{.load = 0, .free_slots = 1, .sequences = 3},
+  const GroupSketch group{{.load = 0, .free_slots = 1, .sequences = 1},
                           {.load = 5, .free_slots = 1, .sequences = 3},
                           {.load = 9, .free_slots = 1, .sequences = 3}};
   EXPECT_EQ(places(decide({.greedy_threshold = 9, .max_passes = 5}, group,
-                          sketch_pool({{10, 3, 7}, {10, 2, 6}, {10, 4, 5}, {10}, {10}, {10}}))),
-            (std::vector<Placed>{{3, 1}, {4, 2}}));
+                          sketch_pool({{10, 2, 7}, {10, 4, 6}, {10}, {10}, {10}}))),
+            (std::vector<Placed>{{2, 1}, {3, 2}}));
 }
 
 // Law: a worker is kept also when it had found nothing to fit before the wide request became overdue.
 TEST(Br0, IdleWorkerMayBeHeld) {
-  const GroupSketch group{{.load = 0, .free_slots = 2, .sequences = 2}, {.load = 10, .free_slots = 3, .sequences = 1}};
+  const GroupSketch group{{.load = 0, .free_slots = 2, .sequences = 2},
+                          {.load = 10, .free_slots = 3, .sequences = 1},
+                          {.load = 20, .free_slots = 1, .sequences = 3}};
   const TwoStageSettings settings{.r_max = 2, .greedy_threshold = 9, .stage1_window = 2, .max_passes = 5};
   EXPECT_EQ(places(decide(settings, group, sketch_pool({{10, 4, 4}, {10, 3}, {10, 3}, {10}}))),
-            (std::vector<Placed>{{1, 1}}));
+            (std::vector<Placed>{{1, 1}, {3, 2}}));
 }
 
 // Law: no worker of this group is kept for a request that it could never hold.
@@ -197,18 +199,20 @@ TEST(Br0, TooWideForTheGroupHoldsNothing) {
             (std::vector<Placed>{{1, 0}}));
 }
 
-// Law: the runner-up is the best other worker with room for the same set; it is found only when asked for.
+// Law: the runner-up is the best other worker with room for the same set, of equal ones the least loaded; it is found
+// only when asked for.
 TEST(Br0, RunnerUpOnRequest) {
   const GroupSketch group{
       {.load = 100, .free_slots = 0}, {.load = 40}, {.load = 70}, {.load = 60}, {.load = 0, .eligible = false}};
-  const auto pool = sketch_pool({{35}});
-  EXPECT_FALSE(decide(kOnlyStage2, group, pool).at(0).runner_up);
-  const Choice choice = decide(kOnlyStage2, group, pool, true).at(0);
-  EXPECT_EQ(choice.worker, 1U);
-  ASSERT_TRUE(choice.runner_up);
-  EXPECT_EQ(choice.runner_up->worker, 3U);
-  EXPECT_EQ(choice.runner_up->score, 35);
-  EXPECT_EQ(choice.margin, Tokens{60});
+  EXPECT_FALSE(decide(kOnlyStage2, group, sketch_pool({{35}})).at(0).runner_up);
+  for (const std::int64_t prompt : {35, 25}) {  // more than fits the third, and what fits both
+    const Choice choice = decide(kOnlyStage2, group, sketch_pool({{prompt}}), true).at(0);
+    EXPECT_EQ(choice.worker, 1U);
+    ASSERT_TRUE(choice.runner_up);
+    EXPECT_EQ(choice.runner_up->worker, 3U);
+    EXPECT_EQ(choice.runner_up->score, static_cast<double>(prompt));
+    EXPECT_EQ(choice.margin, Tokens{60});
+  }
 }
 
 TEST(Br0, NoRunnerUpWithoutAnotherWorker) {
