@@ -1,6 +1,7 @@
 #include "policy/br_0/br_0.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace {
 
 std::vector<Tokens> draw_loads(Random& draw, std::size_t workers) {
   const std::uint64_t largest = draw.below(2) == 0 ? 20 : 500'000;
-  std::vector<Tokens> loads;
-  for (std::size_t i = 0; i < workers; ++i) loads.emplace_back(static_cast<std::int64_t>(draw.below(largest)));
+  std::vector<Tokens> loads(workers);
+  for (Tokens& load : loads) load = Tokens{static_cast<std::int64_t>(draw.below(largest))};
   return loads;
 }
 
@@ -202,7 +203,8 @@ TEST(Br0Property, RoundEqualsTheObviousRound) {
     std::vector<Choice> choices;
     policy.decide({.group = group.view(), .pool = pool, .explain = draw.below(2) == 0}, unused, choices);
     std::vector<std::pair<std::size_t, std::size_t>> placed;
-    for (const Choice& choice : choices) placed.emplace_back(choice.candidate, choice.worker);
+    std::ranges::transform(choices, std::back_inserter(placed),
+                           [](const Choice& choice) { return std::pair{choice.candidate, choice.worker}; });
     require(placed == (SlowRound{group, pool, settings}.run()));
   });
 }

@@ -104,7 +104,7 @@ TEST_F(LedgerTest, StartedTwiceIsStartedOnce) {
 TEST_F(LedgerTest, MovedLeaseGivesBackOnce) {
   Lease first = admit(1, w0, 10);
   Lease second = std::move(first);
-  EXPECT_FALSE(first.live());
+  EXPECT_FALSE(first.live());  // NOLINT(bugprone-use-after-move): that it is not live is the law
   EXPECT_TRUE(second.live());
   first.release();
   EXPECT_EQ(used(w0), 1);

@@ -39,6 +39,7 @@ std::vector<Choice> decide(TwoStageSettings settings, const GroupSketch& group, 
 
 std::vector<Placed> places(const std::vector<Choice>& choices) {
   std::vector<Placed> all;
+  all.reserve(choices.size());
   for (const Choice& choice : choices) all.push_back({choice.candidate, choice.worker});
   return all;
 }

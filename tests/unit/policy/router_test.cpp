@@ -17,7 +17,7 @@ std::unique_ptr<Policy> policy_named(std::string name) {
 // A router of one fleet whose leases are kept by request.
 class Fleet {
  public:
-  explicit Fleet(const std::string& policy, std::vector<std::int32_t> slots)
+  explicit Fleet(const std::string& policy, const std::vector<std::int32_t>& slots)
       : router{"fleet", policy_named(policy), 1} {
     group = add_group(slots);
   }
