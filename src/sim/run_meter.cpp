@@ -63,7 +63,7 @@ RunResult RunMeter::result() const {
   result.ttft_ms = summarize(ttft_);
   result.pool_wait_ms = summarize(waits_);
   if (elapsed > 0) result.active_mean = (halves_[0].active_seconds + halves_[1].active_seconds) / elapsed;
-  result.busy_fraction = result.active_mean / static_cast<double>(fleet_.all_workers() * fleet_.slots);
+  result.busy_fraction = result.active_mean / (static_cast<double>(fleet_.all_workers()) * fleet_.slots);
   result.forced_admissions = forced_;
   result.energy_joule_per_token = joule_ / tokens;
   return result;
