@@ -61,7 +61,15 @@ bool Lease::live() const {
 }
 
 void Lease::release() {
-  if (live()) ledger_->give_back(entry_);
+  if (live()) ledger_->give_back(entry_, LeaseEnd::cut);
+  ledger_ = nullptr;
+}
+
+void Lease::finish(Tokens generated) {
+  if (live()) {
+    ledger_->settle(ledger_->entries_[entry_], generated);
+    ledger_->give_back(entry_, LeaseEnd::finished);
+  }
   ledger_ = nullptr;
 }
 
@@ -171,6 +179,7 @@ std::expected<Lease, AdmitError> Ledger::reserve(WorkerId worker, const Request&
   group.free_slots[place] -= request.sequences;
   group.sequences[place] += request.sequences;
   group.loads[place] += weight_now(entry);
+  if (observer_ != nullptr) observer_->taken(request, worker);
   return Lease{*this, index, entry.generation};
 }
 
@@ -209,11 +218,18 @@ void Ledger::start(Entry& entry) {
   entry.state = LeaseState::running;
   entry.since = group.clock;
   group.running[worker.position] += entry.request.sequences;
+  if (observer_ != nullptr) observer_->aged(entry.request.id, entry.age);
 }
 
 void Ledger::correct(Entry& entry, Tokens generated) {
-  assert(generated >= Tokens{0});
   start(entry);
+  settle(entry, generated);
+  if (observer_ != nullptr) observer_->aged(entry.request.id, generated);
+}
+
+// Sets the age, and with it the load.
+void Ledger::settle(Entry& entry, Tokens generated) {
+  assert(generated >= Tokens{0});
   const Worker& worker = workers_[entry.worker.value()];
   Group& group = group_of(worker);
   const Tokens before = weight_now(entry);
@@ -222,25 +238,28 @@ void Ledger::correct(Entry& entry, Tokens generated) {
   group.loads[worker.position] += weight_now(entry) - before;
 }
 
-void Ledger::give_back(std::uint32_t index) {
+void Ledger::give_back(std::uint32_t index, LeaseEnd how) {
   Entry& entry = entries_[index];
   const Worker& worker = workers_[entry.worker.value()];
   Group& group = group_of(worker);
   const std::size_t place = worker.position;
   const std::int32_t sequences = entry.request.sequences;
+  const RequestId request = entry.request.id;
+  const Tokens generated = age_now(entry);
   group.loads[place] -= weight_now(entry);
   group.sequences[place] -= sequences;
   group.free_slots[place] += sequences;
   if (entry.state == LeaseState::running) group.running[place] -= sequences;
-  by_request_.erase(entry.request.id);
+  by_request_.erase(request);
   entry.used = false;
   ++entry.generation;  // the lease, wherever it is, is no longer live
   unused_entries_.push_back(index);
+  if (observer_ != nullptr) observer_->ended(request, generated, how);
 }
 
 void Ledger::void_leases(WorkerId worker) {
   for (std::uint32_t i = 0; i < entries_.size(); ++i) {
-    if (entries_[i].used && entries_[i].worker == worker) give_back(i);
+    if (entries_[i].used && entries_[i].worker == worker) give_back(i, LeaseEnd::cut);
   }
 }
 
@@ -352,6 +371,7 @@ std::vector<LeaseRecord> Ledger::leases() const {
                     .worker = entry.worker,
                     .state = entry.state,
                     .sequences = entry.request.sequences,
+                    .prompt = entry.request.prompt,
                     .generated = age_now(entry),
                     .weight = weight_now(entry)});
   }

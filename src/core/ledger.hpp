@@ -40,9 +40,22 @@ struct WorkerKey {
 enum class WorkerState : std::uint8_t { ready, draining, dead, removed };
 // dispatched: charged, but its first token has not been seen. running: grows with its group's steps.
 enum class LeaseState : std::uint8_t { dispatched, running };
+// finished: all that it was to generate has been. cut: given back earlier, for whatever reason.
+enum class LeaseEnd : std::uint8_t { finished, cut };
 
 [[nodiscard]] std::string_view to_string(WorkerState state);
 [[nodiscard]] std::string_view to_string(LeaseState state);
+
+// LedgerObserver hears what becomes of every lease, once the books show it.
+class LedgerObserver {
+ public:
+  virtual ~LedgerObserver() = default;
+
+  virtual void taken(const Request& request, WorkerId worker) = 0;
+  // It runs, each sequence has generated so many tokens, and from now on grows with its group's steps.
+  virtual void aged(RequestId request, Tokens generated) = 0;
+  virtual void ended(RequestId request, Tokens generated, LeaseEnd how) = 0;
+};
 
 // Lease is one request's hold on its slots and load; its end gives them back.
 //   Invariants  move-only; a default, moved-from, released or voided one (its worker restarted, died or was removed) is
@@ -60,6 +73,8 @@ class Lease {
 
   [[nodiscard]] bool live() const;
   void release();
+  // As release(), of a request that has run to its end: each sequence has generated so many tokens in all.
+  void finish(Tokens generated);
 
   // The first token was seen: from now on the request grows with its group's steps.
   void started();
@@ -87,6 +102,7 @@ struct LeaseRecord {
   WorkerId worker;
   LeaseState state;
   std::int32_t sequences;
+  Tokens prompt;     // of one sequence
   Tokens generated;  // by one sequence
   Tokens weight;     // load of all its sequences now
 };
@@ -115,6 +131,9 @@ class Ledger {
   explicit Ledger(std::string fleet, LoadModel model = {});
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
+
+  // The one that is told; it must outlive the ledger. None at first.
+  void observe(LedgerObserver& observer) { observer_ = &observer; }
 
   // A barrier means that the group's workers step together: a dead one stops admissions to all.
   GroupId add_group(std::string name, bool barrier = true);
@@ -209,7 +228,8 @@ class Ledger {
   [[nodiscard]] bool is_live(const Lease& lease) const;
   void start(Entry& entry);
   void correct(Entry& entry, Tokens generated);
-  void give_back(std::uint32_t index);
+  void settle(Entry& entry, Tokens generated);
+  void give_back(std::uint32_t index, LeaseEnd how);
 
   std::string fleet_;
   LoadModel model_;
@@ -219,6 +239,7 @@ class Ledger {
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> unused_entries_;
   IdMap by_request_;
+  LedgerObserver* observer_ = nullptr;
 };
 
 }  // namespace balanceroute

@@ -1,7 +1,8 @@
 // policy.hpp - what a routing policy is: it reads views of the fleet and names workers for requests.
 //
-// A policy counts nothing and changes nothing; Router carries out what it names. Two kinds: an immediate policy binds a
-// request to a worker as it arrives, a pooled one chooses from all that wait when slots are free.
+// A policy changes nothing; Router carries out what it names, and tells it what happens for what it wants to learn. Two
+// kinds: an immediate policy binds a request to a worker as it arrives, a pooled one chooses from all that wait when
+// slots are free.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,7 @@
 
 #include "core/group_view.hpp"
 #include "core/ids.hpp"
+#include "core/ledger.hpp"
 #include "core/pool.hpp"
 #include "core/random.hpp"
 #include "core/units.hpp"
@@ -55,6 +57,8 @@ struct RoundInput {
   const GroupView& group;
   std::span<const Candidate> pool;  // oldest first
   bool explain = false;             // fill in the runners-up
+  // All groups that are served from this pool; empty: only this one.
+  std::span<const GroupView> groups{};
 };
 
 // Policy is the part common to both kinds.
@@ -73,6 +77,17 @@ class Policy {
                                      const Candidate& candidate) const = 0;
   // What score() counts, in words for a person.
   [[nodiscard]] virtual std::string_view score_meaning() const = 0;
+
+  // What happens, in order; nothing by default. A policy that takes over is told first of all that runs, then of all
+  // that waits.
+  virtual void arrived(const Candidate& /*candidate*/) {}
+  virtual void withdrawn(RequestId /*request*/) {}  // it left before it had a worker
+  // It is on that worker; `request.generated` tokens were generated before.
+  virtual void admitted(const Request& /*request*/, GroupId /*group*/, WorkerId /*worker*/) {}
+  // It runs, each sequence has generated so many tokens, and it grows with its group's steps.
+  virtual void aged(RequestId /*request*/, Tokens /*generated*/) {}
+  virtual void left(RequestId /*request*/, Tokens /*generated*/, LeaseEnd /*how*/) {}
+  virtual void stepped(GroupId /*group*/, Steps /*steps*/) {}
 };
 
 class ImmediatePolicy : public Policy {

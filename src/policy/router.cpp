@@ -32,6 +32,36 @@ std::int64_t total(std::span<const std::int32_t> values) {
 Router::Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed)
     : ledger_{std::move(fleet)}, policy_{std::move(policy)}, random_{seed} {
   assert(policy_ != nullptr);
+  ledger_.observe(*this);
+}
+
+// --- what the policy is told ---
+
+void Router::taken(const Request& request, WorkerId worker) {
+  policy_->admitted(request, ledger_.group_of(worker), worker);
+}
+
+void Router::aged(RequestId request, Tokens generated) {
+  policy_->aged(request, generated);
+}
+
+void Router::ended(RequestId request, Tokens generated, LeaseEnd how) {
+  policy_->left(request, generated, how);
+}
+
+void Router::advance(GroupId group, Steps steps) {
+  ledger_.advance(group, steps);
+  policy_->stepped(group, steps);
+}
+
+// Tells a policy that takes over what is there.
+void Router::brief_policy() {
+  for (const LeaseRecord& lease : ledger_.leases()) {
+    taken({.id = lease.request, .prompt = lease.prompt, .generated = lease.generated, .sequences = lease.sequences},
+          lease.worker);
+    if (lease.state == LeaseState::running) aged(lease.request, lease.generated);
+  }
+  for (const Candidate& candidate : moving_) policy_->arrived(candidate);
 }
 
 // --- membership ---
@@ -124,7 +154,10 @@ std::optional<SubmitError> Router::obstacle(const Request& request) const {
 
 std::expected<void, SubmitError> Router::submit(const Request& request) {
   if (const auto error = obstacle(request)) return std::unexpected(*error);
-  place({.request = request, .weight = ledger_.load_model().weight_on_entry(request), .serial = next_serial_++});
+  const Candidate candidate{
+      .request = request, .weight = ledger_.load_model().weight_on_entry(request), .serial = next_serial_++};
+  policy_->arrived(candidate);
+  place(candidate);
   return {};
 }
 
@@ -156,6 +189,7 @@ bool Router::withdraw(RequestId request) {
   }
   place.erase(position);
   waiting_.erase(request);
+  policy_->withdrawn(request);
   return true;
 }
 
@@ -174,6 +208,7 @@ void Router::set_policy(std::unique_ptr<Policy> policy) {
   pool_.clear();
   for (std::uint32_t i = 0; i < queues_.size(); ++i) take_queue(WorkerId{i});
   std::ranges::sort(moving_, {}, &Candidate::serial);
+  brief_policy();
   for (const Candidate& candidate : moving_) place(candidate);
 }
 
@@ -211,7 +246,9 @@ void Router::serve(GroupId group, bool explain) {
 void Router::decide_from_pool(GroupId group, PooledPolicy& policy, bool explain) {
   if (pool_.empty()) return;
   choices_.clear();
-  policy.decide({.group = ledger_.view(group), .pool = pool_.candidates(), .explain = explain}, random_, choices_);
+  policy.decide(
+      {.group = ledger_.view(group), .pool = pool_.candidates(), .explain = explain, .groups = ledger_.groups()},
+      random_, choices_);
   taken_.clear();
   for (const Choice& choice : choices_) {
     if (admit(group, pool_.candidates()[choice.candidate], choice)) taken_.push_back(choice.candidate);

@@ -56,7 +56,7 @@ struct WorkerScore {
 //   Invariants  a request waits in one place or has one lease; a worker never holds more sequences than slots; while a
 //               worker has room, no request waits in front of it that its policy could give it.
 //   Threads     not synchronised: one deciding thread owns it and every lease it gave out. It must outlive them.
-class Router {
+class Router final : private LedgerObserver {
  public:
   Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed);
 
@@ -84,7 +84,7 @@ class Router {
   // The same for every group, the one with the least load per slot first.
   [[nodiscard]] std::span<Admission> round_all(bool explain = false);
 
-  void advance(GroupId group, Steps steps) { ledger_.advance(group, steps); }
+  void advance(GroupId group, Steps steps);
 
   // Requests that wait move over to the new policy, in order of arrival.
   void set_policy(std::unique_ptr<Policy> policy);
@@ -104,6 +104,11 @@ class Router {
   [[nodiscard]] std::uint64_t refused_choices() const { return refused_choices_; }
 
  private:
+  void taken(const Request& request, WorkerId worker) override;
+  void aged(RequestId request, Tokens generated) override;
+  void ended(RequestId request, Tokens generated, LeaseEnd how) override;
+  void brief_policy();
+
   [[nodiscard]] FleetView fleet_view() const { return {ledger_.groups(), queued_}; }
   [[nodiscard]] std::optional<SubmitError> obstacle(const Request& request) const;
   void place(const Candidate& candidate);

@@ -90,8 +90,17 @@ void Placement::progress(std::int64_t tokens) {
 }
 
 void Placement::leave() {
+  end(std::nullopt);
+}
+
+void Placement::finish(std::int64_t tokens) {
+  end(Tokens{tokens});
+}
+
+void Placement::end(std::optional<Tokens> generated) {
   if (!state_ || std::exchange(state_->left, true)) return;
-  dispatcher_->decider_.dispatch([dispatcher = dispatcher_, id = state_->id] { dispatcher->leave(id); });
+  dispatcher_->decider_.dispatch(
+      [dispatcher = dispatcher_, id = state_->id, generated] { dispatcher->leave(id, generated); });
 }
 
 Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::unique_ptr<Policy> policy,
@@ -143,11 +152,12 @@ void Dispatcher::first_token(RequestId request) {
   entry->second.lease.progress(Tokens{1});
 }
 
-void Dispatcher::leave(RequestId request) {
+void Dispatcher::leave(RequestId request, std::optional<Tokens> generated) {
   live_.fetch_sub(1, std::memory_order_relaxed);
   const auto entry = entries_.find(request);
   if (entry == entries_.end()) return;
   router_.withdraw(request);  // if it still waits
+  if (generated) entry->second.lease.finish(*generated);
   entries_.erase(entry);
   if (router_.ledger().live_leases() == 0) {
     for (GroupPace& pace : paces_) pace.since = {};  // the coming pause is no step

@@ -61,13 +61,17 @@ class Placement {
   net::asio::awaitable<std::expected<Placed, PlacementError>> placed(net::TimePoint deadline);
   // The streams of the request have brought so many tokens in all; the first call says that it runs.
   void progress(std::int64_t tokens);
-  // Gives back slots and load, or the place in the queue. Later calls do nothing.
+  // Gives back slots and load, or the place in the queue. Later calls of either do nothing.
   void leave();
+  // As leave(), of a request whose answers are complete: each has so many tokens.
+  void finish(std::int64_t tokens);
 
  private:
   friend class Dispatcher;
   struct State;
   Placement(Dispatcher& dispatcher, std::shared_ptr<State> state);
+
+  void end(std::optional<Tokens> generated);
 
   Dispatcher* dispatcher_;
   std::shared_ptr<State> state_;
@@ -147,7 +151,8 @@ class Dispatcher {
 
   void submit(const Request& request, std::shared_ptr<State> state);
   void first_token(RequestId request);
-  void leave(RequestId request);
+  // `generated`: by each sequence of a request that is complete; none of one that was given up.
+  void leave(RequestId request, std::optional<Tokens> generated);
   void schedule_round();
   void run_round();
   void follow_steps();

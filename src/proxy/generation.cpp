@@ -234,7 +234,10 @@ void Generation::learn(const std::optional<Usage>& usage) {
 
 net::asio::awaitable<void> Generation::relay_whole(net::HttpCall& call) {
   auto answer = co_await call.read_all(kWholeAnswerBytes, after(service_.params.timeouts.first_byte_ms));
-  placement_->leave();
+  if (answer && call.head().status == 200) {
+    if (const auto usage = read_usage(*answer)) placement_->finish(tokens_each(usage->completion_tokens));
+  }
+  placement_->leave();  // without a count nothing is known of its length
   if (answer && answer->empty() && call.head().status == 200) {
     answer = std::unexpected(net::NetError{net::NetFault::Closed, "the worker answered 200 with an empty body"});
   }
@@ -283,9 +286,13 @@ class Generation::Relay {
     if (event.usage) tokens_ = std::max(tokens_, event.usage->completion_tokens);
     if (event.usage) generation_.learn(event.usage);
     generation_.record_.progress(tokens_);
-    const std::int32_t sequences = generation_.body_.sequences;
-    generation_.placement_->progress((tokens_ + sequences - 1) / sequences);
-    if (finished_ >= sequences || done) generation_.placement_->leave();
+    const std::int64_t tokens = generation_.tokens_each(tokens_);
+    generation_.placement_->progress(tokens);
+    if (error) {
+      generation_.placement_->leave();
+    } else if (finished_ >= generation_.body_.sequences || done) {
+      generation_.placement_->finish(tokens);
+    }
     if (event.usage_only && !generation_.body_.client_wants_usage()) return;
     out.append(bytes);
   }

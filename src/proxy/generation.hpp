@@ -47,6 +47,8 @@ class Generation {
   net::asio::awaitable<void> fail(telemetry::Outcome outcome, ApiError error, std::string log_reason = {});
   Fleet* find_fleet();
   RequestSize size() const;
+  // Of so many tokens in all answers, those of one.
+  std::int64_t tokens_each(std::int64_t tokens) const { return (tokens + body_.sequences - 1) / body_.sequences; }
   net::HttpRequest upstream_request() const;
   std::string upstream_body() const;
   std::optional<ApiError> refused_header() const;
