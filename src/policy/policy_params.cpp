@@ -24,6 +24,7 @@ void PolicyParams::visit_settings(ParamVisitor& visitor) {
                   {1, 65'536});
   visitor.integer({"max_passes", "Later requests admitted past a waiting one before it is first and alone."},
                   max_passes, {1, 1'000'000});
+  visitor.nested({"br_fit", "Settings of br_fit."}, br_fit);
 }
 
 std::expected<void, std::string> validate(const PolicyParams& params, std::string_view prefix) {

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/params.hpp"
+#include "policy/br_fit/params.hpp"
 
 namespace balanceroute {
 
@@ -21,6 +22,7 @@ struct PolicyParams {
   std::string worker_order = "load";
   std::int64_t stage1_window = 64;
   std::int64_t max_passes = 64;
+  BrFitParams br_fit{};
 
   void visit_params(ParamVisitor& visitor);
   // All but the name.

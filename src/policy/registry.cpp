@@ -4,6 +4,7 @@
 #include <array>
 
 #include "policy/br_0/br_0.hpp"
+#include "policy/br_fit/br_fit.hpp"
 #include "policy/join_shortest_queue/join_shortest_queue.hpp"
 #include "policy/least_tokens/least_tokens.hpp"
 #include "policy/round_robin/round_robin.hpp"
@@ -25,12 +26,17 @@ std::unique_ptr<Policy> br_0(const PolicyParams& params) {
   return std::make_unique<Br0>(two_stage_settings(params));
 }
 
+std::unique_ptr<Policy> br_fit(const PolicyParams& params) {
+  return std::make_unique<BrFit>(params.br_fit);
+}
+
 // A new policy is a folder and a line here.
 constexpr std::array kPolicies{
     Listed{RoundRobin::kName, plain<RoundRobin>},
     Listed{JoinShortestQueue::kName, plain<JoinShortestQueue>},
     Listed{LeastTokens::kName, plain<LeastTokens>},
     Listed{Br0::kName, br_0},
+    Listed{BrFit::kName, br_fit},
 };
 
 constexpr auto kNames = [] {

@@ -117,7 +117,7 @@ void Simulation::end_step(Group& group) {
   router_.advance(group.id, Steps{1});
   for (const engine::SequenceMove& left : group.engine.leave()) {
     Running& running = group.running[left.handle.index()];
-    running.lease.release();
+    running.lease.finish(running.output);
     if (!running.timed || !group.measured) continue;
     meter_.finished(now - running.first_token, running.output - Tokens{1});
   }

@@ -54,6 +54,8 @@ class NaiveSimulation {
                          .generated = age.count(),
                          .timed = false});
     groups_[group].wake_ns = 0;
+    tell_admitted(requests_.size() - 1);
+    policy_->aged(RequestId{requests_.size() - 1}, age);
   }
 
   // Every step, in order.
@@ -173,6 +175,7 @@ class NaiveSimulation {
   void arrive(std::int64_t now_ns) {
     Request& request = requests_[arrived_];
     request.state = State::waiting;
+    policy_->arrived(candidate(arrived_));
     if (policy_->binding() == Binding::immediate) bind(arrived_);
     ++arrived_;
     for (Group& group : groups_) {
@@ -209,11 +212,22 @@ class NaiveSimulation {
     start_step(group, now_ns);
   }
 
+  void tell_admitted(std::size_t index) {
+    const Request& request = requests_[index];
+    policy_->admitted(
+        {.id = RequestId{index}, .prompt = request.arrival.prompt, .generated = Tokens{request.generated}},
+        GroupId{static_cast<std::uint32_t>(request.group)},
+        WorkerId{static_cast<std::uint32_t>(request.group * fleet_.workers + request.worker)});
+  }
+
   void finish_step(std::size_t group, std::int64_t now_ns) {
-    for (Request& request : requests_) {
+    policy_->stepped(GroupId{static_cast<std::uint32_t>(group)}, Steps{1});
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      Request& request = requests_[i];
       if (request.state != State::running || request.group != group) continue;
       if (++request.generated < request.arrival.output.count()) continue;
       request.state = State::gone;
+      policy_->left(RequestId{i}, Tokens{request.generated}, LeaseEnd::finished);
       const std::int64_t after_first = request.arrival.output.count() - 1;
       if (!request.timed || !groups_[group].measured || after_first == 0) continue;
       tpots.push_back(static_cast<double>(now_ns - request.first_token_ns) / 1e6 / static_cast<double>(after_first));
@@ -236,9 +250,13 @@ class NaiveSimulation {
       if (requests_[i].state == State::waiting) pool.push_back(candidate(i));
     }
     if (pool.empty()) return;
-    const Arrays now = arrays(group);
+    std::vector<Arrays> all;
+    for (std::size_t each = 0; each < fleet_.groups; ++each) all.push_back(arrays(each));
+    std::vector<GroupView> views;
+    for (std::size_t each = 0; each < fleet_.groups; ++each) views.push_back(view(each, all[each]));
     std::vector<Choice> choices;
-    dynamic_cast<PooledPolicy&>(*policy_).decide({.group = view(group, now), .pool = pool}, random_, choices);
+    dynamic_cast<PooledPolicy&>(*policy_).decide({.group = views[group], .pool = pool, .groups = views}, random_,
+                                                 choices);
     for (const Choice& choice : choices) {
       const std::size_t admitted = pool[choice.candidate].request.id.value();
       start(admitted, group, choice.worker, now_ns);
@@ -255,6 +273,7 @@ class NaiveSimulation {
     request.group = group;
     request.worker = worker;
     request.first_token_ns = -1;
+    tell_admitted(index);
     if (measuring()) waits.push_back(static_cast<double>(now_ns - request.arrival.at.count()) / 1e6);
   }
 
@@ -274,9 +293,11 @@ class NaiveSimulation {
     }
     its.wake_ns = now_ns + duration;
     step.duration_ns = duration;
-    for (Request& request : requests_) {
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      Request& request = requests_[i];
       if (request.state != State::running || request.group != group || request.first_token_ns != -1) continue;
       request.first_token_ns = *its.wake_ns;
+      policy_->aged(RequestId{i}, Tokens{0});
       if (step.measured) ttfts.push_back(static_cast<double>(*its.wake_ns - request.arrival.at.count()) / 1e6);
     }
     steps_.push_back(std::move(step));

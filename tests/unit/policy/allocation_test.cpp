@@ -51,7 +51,7 @@ class SteadyTraffic {
   std::size_t turn() {
     const std::size_t before = allocations;
     router_.advance(group_, Steps{1});
-    for (std::uint64_t i = draw_.below(4); i > 0; --i) leases_[draw_.below(leases_.size())].release();
+    for (std::uint64_t i = draw_.below(4); i > 0; --i) end(leases_[draw_.below(leases_.size())]);
     const auto admissions = router_.round(group_, draw_.below(2) == 0);
     const std::size_t made = allocations - before;
     for (Admission& admission : admissions) {
@@ -67,6 +67,14 @@ class SteadyTraffic {
   }
 
  private:
+  // Cut, or finished: then policies learn from it.
+  void end(Lease& lease) {
+    if (draw_.below(4) == 0) {
+      lease.release();
+    } else {
+      lease.finish(Tokens{static_cast<std::int64_t>(1 + draw_.below(60))});
+    }
+  }
   void submit() {
     const Request request{.id = RequestId{next_++}, .prompt = Tokens{static_cast<std::int64_t>(draw_.below(5000))}};
     EXPECT_TRUE(router_.submit(request));

@@ -32,13 +32,14 @@ TEST(Registry, BaselinesBindAtOnceAndBrFromThePool) {
 
 TEST(Registry, FaultsNameTheSetting) {
   EXPECT_EQ(fault_of({.name = "best"}),
-            "policy.name = best: expected one of round_robin, join_shortest_queue, least_tokens, br_0");
+            "policy.name = best: expected one of round_robin, join_shortest_queue, least_tokens, br_0, br_fit");
   EXPECT_EQ(fault_of({.r_max = 17}), "policy.r_max = 17: expected 1..16");
   EXPECT_EQ(fault_of({.r_max = 0}), "policy.r_max = 0: expected 1..16");
   EXPECT_EQ(fault_of({.greedy_threshold = -2}), "policy.greedy_threshold = -2: expected 0..1000000 or auto");
   EXPECT_EQ(fault_of({.worker_order = "size"}), "policy.worker_order = size: expected one of load, capacity");
   EXPECT_EQ(fault_of({.stage1_window = 0}), "policy.stage1_window = 0: expected 1..65536");
   EXPECT_EQ(fault_of({.max_passes = 0}), "policy.max_passes = 0: expected 1..1000000");
+  EXPECT_EQ(fault_of({.br_fit = {.window = 0}}), "policy.br_fit.window = 0: expected 1..65536");
 }
 
 TEST(Registry, SettingsReachThePolicy) {
@@ -59,6 +60,8 @@ TEST(Registry, BrPoliciesNeedABarrier) {
   EXPECT_TRUE(validate_for_group({.name = "least_tokens"}, "a", 1, false));
   EXPECT_EQ(validate_for_group({.name = "br_0"}, "a", 1, true).error(),
             "policy br_0 evens out the waiting at a barrier, but group a has one worker: use least_tokens");
+  EXPECT_EQ(validate_for_group({.name = "br_fit"}, "a", 1, true).error(),
+            "policy br_fit evens out the waiting at a barrier, but group a has one worker: use least_tokens");
   EXPECT_EQ(validate_for_group({.name = "br_0"}, "a", 8, false).error(),
             "policy br_0 evens out the waiting at a barrier, but group a has no barrier: use least_tokens");
 }

@@ -1,0 +1,632 @@
+#include "policy/br_fit/fit_round.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+namespace balanceroute {
+namespace {
+
+// Groups up to this size are looked at worker by worker.
+constexpr std::size_t kSmallGroup = 64;
+
+double tokens(Tokens count) {
+  return static_cast<double>(count.count());
+}
+
+}  // namespace
+
+double fit_curvature(const BrFitParams& params, const PromptSample& prompts, double mean_load, double prompt_share) {
+  if (!prompts.known() || mean_load <= 0) return -1;
+  const double excess = (prompts.q99() - prompts.mean()) / mean_load;
+  return std::clamp(params.giant_gain * excess * prompt_share - 1, -1.0, 1.0);
+}
+
+FitRound::FitRound(const BrFitParams& params, const Outlook& outlook, const PromptSample& prompts, const MeanAge& ages)
+    : params_{params},
+      outlook_{outlook},
+      prompts_{prompts},
+      ages_{ages},
+      looks_{params.horizon_weight > 0 ? kLoads : 1} {
+  look_weight_.fill(params.horizon_weight);
+  look_weight_[0] = 1;
+}
+
+void FitRound::decide(const RoundInput& input, std::vector<Choice>& choices) {
+  if (!begin(input)) return;
+  close_workers();
+  deep_ = std::ssize(pool_) >= all_free_;
+  if (open_free_ == 0 && deep_) return;
+  take_window();
+  size_window();
+  set_target();
+  place_late();
+  if (saturated_) {
+    fill_slots();
+  } else {
+    place_requests();
+  }
+  improve();
+  hold();
+  if (!deep_) count_waiting();
+  const std::size_t before = choices.size();
+  commit(choices);
+  if (!input.explain) return;
+  for (std::size_t i = before; i < choices.size(); ++i) {
+    const auto item = std::ranges::lower_bound(items_, choices[i].candidate, {}, &Item::position);
+    choices[i].runner_up = runner_up(*item);
+  }
+}
+
+// False if there is nothing to do.
+bool FitRound::begin(const RoundInput& input) {
+  group_ = &input.group;
+  bins_.clear();
+  all_free_ = 0;
+  std::int64_t running = 0;
+  double total = 0;
+  for (std::size_t g = 0; g < group_->size(); ++g) {
+    const double load = tokens(group_->loads[g]);
+    const std::int32_t free = group_->eligible[g] != 0 ? group_->free_slots[g] : 0;
+    bins_.push_back({.now = load, .free = free, .open = free > 0});
+    all_free_ += free;
+    running += group_->sequences[g];
+    total += load;
+  }
+  if (all_free_ == 0 || input.pool.empty()) return false;
+  std::int64_t fleet_free = 0;
+  for (const GroupView& group : input.groups) {
+    for (std::size_t g = 0; g < group.size(); ++g) fleet_free += group.eligible[g] != 0 ? group.free_slots[g] : 0;
+  }
+  // Of several groups each is offered its share, the oldest.
+  const std::int64_t waiting = std::ssize(input.pool);
+  const std::int64_t share = fleet_free > all_free_ ? (waiting * all_free_ + fleet_free - 1) / fleet_free : waiting;
+  pool_ = input.pool.first(static_cast<std::size_t>(share));
+  mean_ = total / static_cast<double>(bins_.size());
+  const auto [least, most] = std::ranges::minmax(bins_, {}, &Bin::now);
+  least_ = least.now;
+  envelope_ = most.now;
+  worth_ = params_.hold_price * (params_.fixed_step_tokens + envelope_) /
+           static_cast<double>(std::max<std::int64_t>(1, running));
+  return true;
+}
+
+// A worker on which even the smallest request would lift the envelope too far takes nothing, but not for ever.
+void FitRound::close_workers() {
+  const auto waiting = std::ssize(pool_);
+  const auto base = std::max<std::int64_t>(
+      params_.window_min,
+      std::min(params_.window, static_cast<std::int64_t>(params_.window_share * static_cast<double>(waiting))));
+  const auto window = pool_.first(static_cast<std::size_t>(std::min<std::int64_t>(waiting, base)));
+  const double smallest = tokens(std::ranges::min(window, {}, &Candidate::weight).weight);
+  open_free_ = 0;
+  for (std::size_t g = 0; g < bins_.size(); ++g) {
+    Bin& bin = bins_[g];
+    const std::uint32_t id = group_->workers[g].value();
+    if (id >= closed_rounds_.size()) closed_rounds_.resize(id + 1);
+    const bool lifts = bin.free > 0 && bin.now > mean_ && bin.now + smallest > envelope_ + worth_;
+    const bool closed = lifts && closed_rounds_[id] < params_.hold_rounds;
+    closed_rounds_[id] = closed ? closed_rounds_[id] + 1 : 0;
+    if (closed) bin.open = false;
+    if (bin.open) open_free_ += bin.free;
+  }
+}
+
+void FitRound::take_window() {
+  const std::int64_t waiting = std::ssize(pool_);
+  const std::int64_t slots = std::min(open_free_, waiting);
+  const auto share = static_cast<std::int64_t>(params_.window_share * static_cast<double>(waiting));
+  const std::int64_t base = std::min(waiting, std::max(params_.window_min, std::min(params_.window, share)));
+  const std::int64_t size = deep_ ? std::min(waiting, std::max(base, params_.window_per_slot * slots)) : waiting;
+  saturated_ = waiting >= open_free_;
+  slots_left_ = open_free_;
+  late_unit_ =
+      std::max(static_cast<double>(params_.lateness_min), params_.lateness_share * static_cast<double>(waiting));
+  items_.clear();
+  put_.clear();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
+    const Candidate& candidate = pool_[i];
+    // Later ones admitted past it, less those still in front of it: what admissions in order would have spared it.
+    const double late = std::max(0.0, static_cast<double>(candidate.passes) - static_cast<double>(i));
+    Item item{.position = i,
+              .weight = tokens(candidate.weight),
+              .width = candidate.request.sequences,
+              .price = 0,
+              .late = late,
+              .size = {}};
+    const double age = saturated_ ? params_.answer_share * ages_.of(candidate.request.prompt) : 0;
+    item.size[0] = item.weight + age * item.width;
+    items_.push_back(item);
+  }
+}
+
+// Sizes at each look ahead, with refills of what will have ended as far as the pool can pay for them; prices.
+void FitRound::size_window() {
+  double weights = 0;
+  double widths = 0;
+  double sizes = 0;
+  double squares = 0;
+  for (const Item& item : items_) {
+    weights += item.weight;
+    widths += item.width;
+    sizes += item.size[0];
+    squares += item.size[0] * item.size[0];
+  }
+  const auto count = static_cast<double>(items_.size());
+  const double variance = std::max(0.0, squares / count - (sizes / count) * (sizes / count));
+  const double mean_prompt = weights / widths;
+
+  Outlook::Row gone{};
+  target_.fill(0);
+  for (std::size_t g = 0; g < bins_.size(); ++g) {
+    const Outlook::Sums sums = outlook_.sums(group_->workers[g]);
+    bins_[g].load.fill(bins_[g].now);
+    for (std::size_t k = 0; k < Outlook::kPoints; ++k) {
+      bins_[g].load[k + 1] += sums.drift[k];
+      gone[k] += sums.gone[k];
+    }
+  }
+  const auto waiting = static_cast<double>(pool_.size());
+  const auto free = static_cast<double>(open_free_);
+  const double slots = std::min(free, waiting);
+  const Outlook::Row entry = outlook_.entry_survival();
+  for (std::size_t k = 0; k < Outlook::kPoints; ++k) {
+    const double horizon = outlook_.horizons()[k];
+    const double places = free - slots + gone[k];
+    const double refill = places > 0 ? std::clamp((waiting - slots) / std::max(1.0, places), 0.0, 1.0) : 0;
+    const double refill_load = refill * (mean_prompt + horizon / 2);
+    for (std::size_t g = 0; g < bins_.size(); ++g) {
+      bins_[g].load[k + 1] += outlook_.sums(group_->workers[g]).gone[k] * refill_load;
+    }
+    for (Item& item : items_) {
+      item.size[k + 1] = entry[k] * (item.size[0] + horizon * item.width) + (1 - entry[k]) * refill_load * item.width;
+    }
+  }
+  const auto incoming_share = saturated_ ? free / widths : 1.0;  // of the window, as sequences
+  for (Item& item : items_) {
+    for (std::size_t k = 0; k < kLoads; ++k) target_[k] += item.size[k] * incoming_share;
+    const double units = item.late / late_unit_;
+    item.price = params_.lateness_price * variance * units * units;
+  }
+  by_size_.resize(items_.size());
+  std::iota(by_size_.begin(), by_size_.end(), std::size_t{0});
+  std::ranges::sort(by_size_, [this](std::size_t a, std::size_t b) {
+    return items_[a].size[0] != items_[b].size[0] ? items_[a].size[0] < items_[b].size[0] : a < b;
+  });
+  oldest_free_ = 0;
+}
+
+// The fair share of each worker once the slots are filled, and the ceiling over it below saturation.
+void FitRound::set_target() {
+  double prompts = 0;
+  for (std::size_t g = 0; g < bins_.size(); ++g) {
+    for (std::size_t k = 0; k < kLoads; ++k) target_[k] += bins_[g].load[k];
+    prompts += outlook_.running_prompts(group_->workers[g]);
+  }
+  const auto workers = static_cast<double>(bins_.size());
+  for (double& target : target_) target /= workers;
+  ceiling_ = target_;
+  below_.fill(1);
+  if (!saturated_) {
+    ceiling_[0] += params_.ceiling_share * std::max(0.0, envelope_ - target_[0]);
+    const double share = mean_ > 0 ? prompts / (mean_ * workers) : 0;
+    below_[0] = -fit_curvature(params_, prompts_, mean_, share);
+  }
+  order_bins();
+}
+
+// --- the fit ---
+
+double FitRound::cost(const Loads& distance) const {
+  double sum = 0;
+  for (std::size_t k = 0; k < looks_; ++k) {
+    const double square = distance[k] * distance[k];
+    sum += look_weight_[k] * (distance[k] > 0 ? params_.excess_weight : below_[k]) * square;
+  }
+  return sum;
+}
+
+double FitRound::cost_with(const Bin& bin, const Loads& more) const {
+  Loads distance;
+  for (std::size_t k = 0; k < kLoads; ++k) distance[k] = bin.load[k] + more[k] - ceiling_[k];
+  return cost(distance);
+}
+
+double FitRound::rise(const Bin& bin, const Loads& more) const {
+  return cost_with(bin, more) - cost_with(bin, Loads{});
+}
+
+bool FitRound::less_loaded(std::size_t a, std::size_t b) const {
+  return bins_[a].load[0] != bins_[b].load[0] ? bins_[a].load[0] < bins_[b].load[0] : a < b;
+}
+
+void FitRound::shift(std::size_t bin, const Item& item, double sign) {
+  for (std::size_t k = 0; k < kLoads; ++k) bins_[bin].load[k] += sign * item.size[k];
+  bins_[bin].now += sign * item.weight;
+  const std::int32_t slots = sign > 0 ? item.width : -item.width;
+  bins_[bin].free -= slots;
+  slots_left_ -= slots;
+  reorder(bin);
+}
+
+void FitRound::put(std::size_t item, std::size_t bin) {
+  items_[item].bin = bin;
+  shift(bin, items_[item], 1);
+}
+
+void FitRound::take_out(std::size_t item) {
+  shift(items_[item].bin, items_[item], -1);
+  items_[item].bin = kNowhere;
+  oldest_free_ = std::min(oldest_free_, item);
+}
+
+// --- workers ---
+
+void FitRound::order_bins() {
+  by_load_.clear();
+  if (bins_.size() <= kSmallGroup) return;
+  place_of_.assign(bins_.size(), kNowhere);
+  for (std::size_t g = 0; g < bins_.size(); ++g) {
+    if (bins_[g].open) by_load_.push_back(g);
+  }
+  std::ranges::sort(by_load_, [this](std::size_t a, std::size_t b) { return less_loaded(a, b); });
+  for (std::size_t i = 0; i < by_load_.size(); ++i) place_of_[by_load_[i]] = i;
+}
+
+void FitRound::reorder(std::size_t bin) {
+  if (by_load_.empty() || place_of_[bin] == kNowhere) return;
+  const auto exchange = [this](std::size_t i) {
+    std::swap(by_load_[i], by_load_[i + 1]);
+    place_of_[by_load_[i]] = i;
+    place_of_[by_load_[i + 1]] = i + 1;
+  };
+  std::size_t i = place_of_[bin];
+  for (; i + 1 < by_load_.size() && less_loaded(by_load_[i + 1], bin); ++i) exchange(i);
+  for (; i > 0 && less_loaded(bin, by_load_[i - 1]); --i) exchange(i - 1);
+}
+
+void FitRound::consider(const Item& item, std::size_t bin, std::size_t except, std::size_t& best,
+                        double& best_rise) const {
+  if (bin == except || !bins_[bin].open || bins_[bin].free < item.width) return;
+  const double its_rise = rise(bins_[bin], item.size);
+  if (best != kNowhere && (its_rise > best_rise || (its_rise == best_rise && !less_loaded(bin, best)))) return;
+  best = bin;
+  best_rise = its_rise;
+}
+
+std::size_t FitRound::best_bin(const Item& item, std::size_t except) const {
+  std::size_t best = kNowhere;
+  double best_rise = 0;
+  if (bins_.size() <= kSmallGroup) {
+    for (std::size_t g = 0; g < bins_.size(); ++g) consider(item, g, except, best, best_rise);
+    return best;
+  }
+  // The lightest, and those that it would fill just to the ceiling.
+  const auto usable = [&](std::size_t g) { return g != except && bins_[g].open && bins_[g].free >= item.width; };
+  const auto some = [&](auto from, auto end) {
+    std::int64_t seen = 0;
+    for (; from != end && seen < params_.neighbours; ++from) {
+      if (!usable(*from)) continue;
+      ++seen;
+      consider(item, *from, except, best, best_rise);
+    }
+  };
+  const auto middle = std::ranges::lower_bound(by_load_, ceiling_[0] - item.size[0], {},
+                                               [this](std::size_t g) { return bins_[g].load[0]; });
+  some(by_load_.begin(), by_load_.end());
+  some(middle, by_load_.end());
+  some(std::make_reverse_iterator(middle), by_load_.rend());
+  return best;
+}
+
+// --- placing ---
+
+// Whoever lost too many places goes first, where it does least harm.
+void FitRound::place_late() {
+  bool kept = false;
+  for (std::size_t i = 0; i < items_.size() && slots_left_ > 0; ++i) {
+    Item& item = items_[i];
+    if (item.late < params_.lateness_cap * late_unit_) continue;
+    const std::size_t bin = best_bin(item, kNowhere);
+    if (bin != kNowhere) {
+      item.forced = true;
+      put(i, bin);
+      put_.push_back(i);
+    } else if (!kept && item.width > 1) {
+      keep_for(item);
+      kept = true;
+    }
+  }
+}
+
+// A late request too wide for every worker now: the one that will soonest have room takes nothing else.
+void FitRound::keep_for(const Item& item) {
+  std::size_t best = kNowhere;
+  for (std::size_t g = 0; g < bins_.size(); ++g) {
+    if (group_->eligible[g] == 0 || group_->slots[g] < item.width) continue;
+    const bool roomier = best == kNowhere || bins_[g].free > bins_[best].free;
+    if (roomier || (bins_[g].free == bins_[best].free && less_loaded(g, best))) best = g;
+  }
+  if (best == kNowhere) return;
+  if (bins_[best].open) slots_left_ -= bins_[best].free;
+  bins_[best].open = false;
+  bins_[best].free = 0;
+}
+
+std::size_t FitRound::neediest_bin() const {
+  std::size_t best = kNowhere;
+  double most = 0;
+  for (std::size_t g = 0; g < bins_.size(); ++g) {
+    const Bin& bin = bins_[g];
+    if (!bin.open || bin.free <= 0) continue;
+    double need = 0;
+    for (std::size_t k = 0; k < looks_; ++k) need += look_weight_[k] * (target_[k] - bin.load[k]);
+    need /= bin.free;
+    if (best != kNowhere && (need < most || (need == most && !less_loaded(g, best)))) continue;
+    best = g;
+    most = need;
+  }
+  return best;
+}
+
+template <class Fits, class Look>
+void FitRound::near(double size, const Fits& fits, const Look& look) const {
+  const auto some = [&](auto from, auto end) {
+    std::int64_t seen = 0;
+    for (; from != end && seen < params_.neighbours; ++from) {
+      if (!fits(*from)) continue;
+      ++seen;
+      look(*from);
+    }
+  };
+  const auto middle =
+      std::ranges::lower_bound(by_size_, size, {}, [this](std::size_t item) { return items_[item].size[0]; });
+  some(middle, by_size_.end());
+  some(std::make_reverse_iterator(middle), by_size_.rend());
+}
+
+// The request for one slot of this worker.
+std::size_t FitRound::best_item_for(std::size_t g) const {
+  const Bin& bin = bins_[g];
+  Loads gap;  // that one slot should fill
+  for (std::size_t k = 0; k < kLoads; ++k) gap[k] = (target_[k] - bin.load[k]) / bin.free;
+  std::size_t best = kNowhere;
+  double best_value = 0;
+  const auto fits = [&](std::size_t i) { return items_[i].bin == kNowhere && items_[i].width <= bin.free; };
+  const auto look = [&](std::size_t i) {
+    Loads distance;
+    for (std::size_t k = 0; k < kLoads; ++k) distance[k] = items_[i].size[k] - gap[k] * items_[i].width;
+    const double value = cost(distance) - items_[i].price;
+    if (best != kNowhere && (value > best_value || (value == best_value && i >= best))) return;
+    best = i;
+    best_value = value;
+  };
+  near(gap[0], fits, look);
+  std::int64_t seen = 0;
+  for (std::size_t i = oldest_free_; i < items_.size() && seen < params_.neighbours; ++i) {
+    if (!fits(i)) continue;
+    ++seen;
+    look(i);
+  }
+  return best;
+}
+
+// In saturation: which request for this slot?
+void FitRound::fill_slots() {
+  while (slots_left_ > 0) {
+    const std::size_t bin = neediest_bin();
+    if (bin == kNowhere) return;
+    while (oldest_free_ < items_.size() && items_[oldest_free_].bin != kNowhere) ++oldest_free_;
+    const std::size_t item = best_item_for(bin);
+    if (item == kNowhere) {
+      slots_left_ -= bins_[bin].free;  // nothing in the window fits it
+      bins_[bin].open = false;
+      continue;
+    }
+    put(item, bin);
+    put_.push_back(item);
+  }
+}
+
+// Below saturation: which worker for this request?
+void FitRound::place_requests() {
+  sequence_.clear();
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    if (!items_[i].forced) sequence_.push_back(i);
+  }
+  std::ranges::sort(sequence_, [this](std::size_t a, std::size_t b) {
+    return items_[a].weight != items_[b].weight ? items_[a].weight > items_[b].weight : a < b;
+  });
+  for (const std::size_t i : sequence_) {
+    const std::size_t bin = best_bin(items_[i], kNowhere);
+    if (bin == kNowhere) continue;
+    put(i, bin);
+    put_.push_back(i);
+  }
+}
+
+// --- local search ---
+
+void FitRound::improve() {
+  for (std::int32_t pass = 0; pass < params_.passes; ++pass) {
+    for (std::size_t place = 0; place < put_.size(); ++place) {
+      const std::size_t item = put_[place];
+      if (items_[item].pass == pass) continue;
+      if (saturated_ && !items_[item].forced && try_replace(place, pass)) continue;
+      if (try_move(item)) continue;
+      try_swap(item);
+    }
+  }
+}
+
+bool FitRound::try_replace(std::size_t place, std::int32_t pass) {
+  const std::size_t out = put_[place];
+  const Item& item = items_[out];
+  const std::size_t g = item.bin;
+  const Bin& bin = bins_[g];
+  const double before = cost_with(bin, Loads{});
+  std::size_t best = kNowhere;
+  double best_delta = 0;
+  const auto fits = [&](std::size_t i) {
+    return items_[i].bin == kNowhere && items_[i].width <= bin.free + item.width;
+  };
+  near(item.size[0] - (bin.load[0] - ceiling_[0]), fits, [&](std::size_t i) {
+    Loads change;
+    for (std::size_t k = 0; k < kLoads; ++k) change[k] = items_[i].size[k] - item.size[k];
+    const double delta = cost_with(bin, change) - before + item.price - items_[i].price;
+    if (best != kNowhere && (delta > best_delta || (delta == best_delta && i >= best))) return;
+    best = i;
+    best_delta = delta;
+  });
+  if (best == kNowhere || !lowers(best_delta, std::abs(before) + item.price)) return false;
+  take_out(out);
+  put(best, g);
+  items_[best].pass = pass;
+  put_[place] = best;
+  return true;
+}
+
+bool FitRound::try_move(std::size_t i) {
+  const Item& item = items_[i];
+  const std::size_t to = best_bin(item, item.bin);
+  if (to == kNowhere) return false;
+  Loads less;
+  for (std::size_t k = 0; k < kLoads; ++k) less[k] = -item.size[k];
+  const double delta = rise(bins_[item.bin], less) + rise(bins_[to], item.size);
+  const double costs = std::abs(cost_with(bins_[item.bin], Loads{})) + std::abs(cost_with(bins_[to], Loads{}));
+  if (!lowers(delta, costs)) return false;
+  take_out(i);
+  put(i, to);
+  return true;
+}
+
+bool FitRound::try_swap(std::size_t i) {
+  const Item& item = items_[i];
+  const Bin& bin = bins_[item.bin];
+  std::size_t best = kNowhere;
+  double best_delta = 0;
+  double costs = 0;
+  const auto fits = [&](std::size_t j) {
+    const Item& other = items_[j];
+    if (other.bin == kNowhere || other.bin == item.bin) return false;
+    return other.width <= bin.free + item.width && item.width <= bins_[other.bin].free + other.width;
+  };
+  near(item.size[0] - (bin.load[0] - ceiling_[0]), fits, [&](std::size_t j) {
+    const Bin& other = bins_[items_[j].bin];
+    Loads here;
+    Loads there;
+    for (std::size_t k = 0; k < kLoads; ++k) {
+      here[k] = items_[j].size[k] - item.size[k];
+      there[k] = -here[k];
+    }
+    const double delta = rise(bin, here) + rise(other, there);
+    if (best != kNowhere && (delta > best_delta || (delta == best_delta && j >= best))) return;
+    best = j;
+    best_delta = delta;
+    costs = std::abs(cost_with(bin, Loads{})) + std::abs(cost_with(other, Loads{}));
+  });
+  if (best == kNowhere || !lowers(best_delta, costs)) return false;
+  const std::size_t g = item.bin;
+  const std::size_t h = items_[best].bin;
+  take_out(i);
+  take_out(best);
+  put(i, h);
+  put(best, g);
+  return true;
+}
+
+// --- the bounded, priced hold ---
+
+std::int32_t FitRound::held(const Item& item) const {
+  return static_cast<std::int32_t>(held_.find(pool_[item.position].request.id).value_or(0));
+}
+
+void FitRound::hold_one(const Item& item) {
+  held_.assign(pool_[item.position].request.id, static_cast<std::uint32_t>(held(item) + 1));
+}
+
+// The fullest other open worker on which the request stays below the envelope and its worth.
+std::size_t FitRound::fullest_below_envelope(const Item& item) const {
+  std::size_t best = kNowhere;
+  for (std::size_t g = 0; g < bins_.size(); ++g) {
+    const Bin& bin = bins_[g];
+    if (g == item.bin || !bin.open || bin.free < item.width || bin.now + item.weight > envelope_ + worth_) continue;
+    if (best == kNowhere || bin.now > bins_[best].now) best = g;
+  }
+  return best;
+}
+
+void FitRound::hold() {
+  sequence_.assign(put_.begin(), put_.end());
+  std::ranges::sort(sequence_, [this](std::size_t a, std::size_t b) {
+    return items_[a].weight != items_[b].weight ? items_[a].weight > items_[b].weight : a < b;
+  });
+  for (const std::size_t i : sequence_) {
+    Item& item = items_[i];
+    const double load = bins_[item.bin].now;
+    if (load <= envelope_ + worth_ || least_ + item.weight >= load - worth_) continue;
+    if (item.forced || held(item) >= params_.hold_rounds) continue;
+    const std::size_t other = fullest_below_envelope(item);
+    take_out(i);
+    if (other != kNowhere) {
+      put(i, other);
+    } else {
+      item.withdrawn = true;
+      hold_one(item);
+    }
+  }
+}
+
+// With slots for all, whoever has none yet is held; after hold_rounds it takes one, even of a closed worker.
+void FitRound::count_waiting() {
+  for (std::size_t i = 0; i < items_.size(); ++i) {
+    Item& item = items_[i];
+    if (item.bin != kNowhere || item.withdrawn) continue;
+    if (held(item) < params_.hold_rounds) {
+      hold_one(item);
+      continue;
+    }
+    std::size_t best = kNowhere;
+    for (std::size_t g = 0; g < bins_.size(); ++g) {
+      if (bins_[g].free < item.width) continue;
+      if (best == kNowhere || bins_[g].now < bins_[best].now) best = g;
+    }
+    if (best == kNowhere) continue;
+    item.released = true;
+    put(i, best);
+  }
+}
+
+// --- the result ---
+
+void FitRound::commit(std::vector<Choice>& choices) {
+  // From here on `now` is again the load before this item, as the choices are told one after another.
+  for (std::size_t g = 0; g < bins_.size(); ++g) bins_[g].now = tokens(group_->loads[g]);
+  double envelope = envelope_;
+  for (const Item& item : items_) {
+    if (item.bin == kNowhere) continue;
+    Loads less;
+    for (std::size_t k = 0; k < kLoads; ++k) less[k] = -item.size[k];
+    Stage stage = Stage::single;
+    if (item.forced) stage = Stage::overdue;
+    if (item.released) stage = Stage::work_conserving;
+    Bin& bin = bins_[item.bin];
+    choices.push_back({.candidate = item.position,
+                       .worker = item.bin,
+                       .stage = stage,
+                       .score = rise(bin, less),
+                       .margin = Tokens{static_cast<std::int64_t>(envelope - bin.now)}});
+    bin.now += item.weight;
+    envelope = std::max(envelope, bin.now);
+  }
+}
+
+// The open worker that would have been next best for it, as things stand at the end.
+std::optional<RunnerUp> FitRound::runner_up(const Item& item) const {
+  const std::size_t other = best_bin(item, item.bin);
+  if (other == kNowhere) return std::nullopt;
+  return RunnerUp{other, -rise(bins_[other], item.size)};
+}
+
+}  // namespace balanceroute
