@@ -99,6 +99,23 @@ TEST(RequestReader, BodyLimitIsExact) {
   EXPECT_EQ(fault("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n123456\r\n"), "too_large");
 }
 
+// Law: a chunked body, the empty one too, is the same when it comes byte by byte, as a connection would offer it.
+TEST(RequestReader, ChunkedBodyByteByByte) {
+  for (const std::string chunks :
+       {"0\r\n\r\n", "0\r\nTrailer: t\r\n\r\n", "1\r\nx\r\n0\r\n\r\n", "2;a=b\r\nxy\r\n1\r\nz\r\n0\r\n\r\n"}) {
+    RequestReader reader{HttpLimits{}};
+    std::string waiting;
+    for (const char byte : "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks) {
+      waiting += byte;
+      const auto used = reader.feed(waiting);
+      ASSERT_TRUE(used) << used.error().detail;
+      waiting.erase(0, *used);
+    }
+    EXPECT_TRUE(reader.done()) << chunks;
+    EXPECT_EQ(reader.request().body, chunks.starts_with("1") ? "x" : chunks.starts_with("2") ? "xyz" : "");
+  }
+}
+
 TEST(RequestReader, SaysWhenTheClientWaitsForContinue) {
   RequestReader reader{HttpLimits{}};
   ASSERT_TRUE(reader.feed("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n"));
