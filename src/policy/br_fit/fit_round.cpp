@@ -304,7 +304,7 @@ std::size_t FitRound::best_bin(const Item& item, std::size_t except) const {
   }
   // The lightest, and those that it would fill just to the ceiling.
   const auto usable = [&](std::size_t g) { return g != except && bins_[g].open && bins_[g].free >= item.width; };
-  const auto some = [&](auto from, auto end) {
+  const auto some = [&](auto from, const auto& end) {
     std::int64_t seen = 0;
     for (; from != end && seen < params_.neighbours; ++from) {
       if (!usable(*from)) continue;
@@ -372,7 +372,7 @@ std::size_t FitRound::neediest_bin() const {
 
 template <class Fits, class Look>
 void FitRound::near(double size, const Fits& fits, const Look& look) const {
-  const auto some = [&](auto from, auto end) {
+  const auto some = [&](auto from, const auto& end) {
     std::int64_t seen = 0;
     for (; from != end && seen < params_.neighbours; ++from) {
       if (!fits(*from)) continue;
