@@ -40,8 +40,8 @@ void RequestStream::prepare() {
   if (settings_.arrivals == ArrivalLaw::poisson) {
     if (taken_ > 0) clock_ += gaps_.exponential(1e9 / settings_.rate_per_second);
   } else {
-    const auto pass = static_cast<double>(taken_ / trace_.size());
-    clock_ = (pass * period_ + static_cast<double>(trace_[place].arrival.count())) * stretch_;
+    const auto pass = taken_ / trace_.size();
+    clock_ = (static_cast<double>(pass) * period_ + static_cast<double>(trace_[place].arrival.count())) * stretch_;
   }
   next_.at = Nanoseconds{std::llround(clock_)};
 }
