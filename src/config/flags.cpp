@@ -55,17 +55,21 @@ class FlagAdder final : public SettingVisitor {
 
  protected:
   void scalar(const ParamInfo& info, const ScalarSetting& setting) override {
-    add(info, placeholder(setting.type), help_text(info, setting.range(), setting.value), setting.expected,
-        setting.assign);
+    const bool is_flag = setting.type == ScalarSetting::Type::flag;
+    CLI::Option* option = add(info, placeholder(setting.type), help_text(info, setting.range(), setting.value),
+                              setting.expected, setting.assign, is_flag ? "true" : "");
+    if (is_flag) option->expected(0, 1);
   }
 
  private:
-  void add(const ParamInfo& info, std::string_view placeholder, std::string help, const std::string& expected,
-           const std::function<bool(std::string_view)>& assign) {
+  // `alone` is what a flag without a value means; nothing where it must have one.
+  CLI::Option* add(const ParamInfo& info, std::string_view placeholder, std::string help, const std::string& expected,
+                   const std::function<bool(std::string_view)>& assign, const std::string& alone = {}) {
     const std::string path = path_of(info);
     const std::string name = flag_name(path);
     const std::function<void(const std::string&)> take = [=, secret = info.secret,
-                                                          given = given_](const std::string& text) {
+                                                          given = given_](const std::string& typed) {
+      const std::string& text = typed.empty() ? alone : typed;
       if (!assign(text)) {
         throw CLI::ValidationError(name + " = " + (secret ? "(hidden)" : shown(text)) + ": expected " + expected,
                                    CLI::ExitCodes::ValidationError);
@@ -75,6 +79,7 @@ class FlagAdder final : public SettingVisitor {
     CLI::Option* option = app_.add_option_function<std::string>(name, take, std::move(help));
     option->type_name(std::string{placeholder});
     if (info.required && !given_) option->required();  // there is no other place it could come from
+    return option;
   }
 
   CLI::App& app_;

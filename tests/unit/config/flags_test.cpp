@@ -44,6 +44,18 @@ TEST(Flags, SetTheirSetting) {
   EXPECT_EQ(params, expected);
 }
 
+// Law: a flag of true or false alone means true, and does not take the next flag for its value.
+TEST(Flags, OfTrueOrFalseAloneMeanTrue) {
+  Params params;
+  params.limits.strict = false;
+  EXPECT_EQ(parse(params, {"--limits-strict", "--listen", "[::1]:0"}), "");
+  EXPECT_TRUE(params.limits.strict);
+  EXPECT_EQ(params.listen, "[::1]:0");
+  GivenSettings given;
+  EXPECT_EQ(parse(params, {"--limits-strict"}, &given), "");
+  EXPECT_EQ(given, (GivenSettings{{"limits.strict", "true"}}));
+}
+
 // Law: a value out of range changes nothing and is named with its flag and what was expected.
 TEST(Flags, RefuseWhatIsOutOfRange) {
   Params params;
@@ -74,6 +86,42 @@ TEST(Flags, OfLists) {
   EXPECT_EQ(parse(fleet, {"--name", "main", "--aliases", ""}), "");
   EXPECT_TRUE(fleet.aliases.empty());
   EXPECT_THAT(parse(fleet, {"--name", "main", "--workers-url", "x"}), HasSubstr("--workers-url"));
+}
+
+struct ListParams {
+  std::vector<std::int64_t> sizes{8};
+  std::vector<double> loads{0.5, 1.25};
+  std::vector<std::string> orders{"load"};
+
+  void visit_params(ParamVisitor& visitor) {
+    static constexpr std::array<std::string_view, 2> kOrders{"load", "capacity"};
+    visitor.integers({"sizes", "Sizes."}, sizes, {1, 64});
+    visitor.reals({"loads", "Loads."}, loads, {0.1, 10});
+    visitor.choices({"orders", "Orders."}, orders, kOrders);
+  }
+  friend bool operator==(const ListParams&, const ListParams&) = default;
+};
+
+// Law: lists of numbers and choices are parted by commas, replace the default, and are taken whole or not at all.
+TEST(Flags, OfListsOfNumbersAndChoices) {
+  ListParams lists;
+  EXPECT_EQ(parse(lists, {"--sizes", "4,16", "--loads", "0.8,1.1,2", "--orders", "capacity,load"}), "");
+  EXPECT_EQ(lists, (ListParams{{4, 16}, {0.8, 1.1, 2}, {"capacity", "load"}}));
+  const ListParams before = lists;
+  EXPECT_EQ(parse(lists, {"--sizes", "4,0"}), "--sizes = 4,0: expected 1..64; more than one parted by commas");
+  EXPECT_EQ(parse(lists, {"--sizes", "4,"}), "--sizes = 4,: expected 1..64; more than one parted by commas");
+  EXPECT_EQ(parse(lists, {"--sizes", ""}), "--sizes = \"\": expected 1..64; more than one parted by commas");
+  EXPECT_EQ(parse(lists, {"--loads", "1 2"}), "--loads = \"1 2\": expected 0.1..10; more than one parted by commas");
+  EXPECT_EQ(parse(lists, {"--orders", "load,size"}),
+            "--orders = load,size: expected one of load, capacity; more than one parted by commas");
+  EXPECT_EQ(lists, before);
+}
+
+TEST(Flags, OfListsShowTheirDefaultsInHelp) {
+  ListParams lists;
+  CLI::App app;
+  add_flags(app, lists);
+  EXPECT_THAT(app.help(), HasSubstr("default 0.5,1.25"));
 }
 
 // Law: a required setting is a required flag, unless its value may come from elsewhere.
