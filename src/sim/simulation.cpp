@@ -10,7 +10,11 @@
 namespace balanceroute::sim {
 
 Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed)
-    : fleet_{fleet}, stream_{std::move(stream)}, router_{"simulated", std::move(policy), seed}, meter_{fleet} {
+    : fleet_{fleet},
+      stream_{std::move(stream)},
+      router_{"simulated", std::move(policy), seed},
+      meter_{fleet},
+      idle_groups_{fleet.groups} {
   groups_.reserve(fleet.groups);
   for (std::size_t i = 0; i < fleet.groups; ++i) {
     const std::string name = std::to_string(i);
@@ -38,6 +42,7 @@ void Simulation::warm_up(std::span<const trace::TraceRequest> trace, const trace
                                {.id = sequence.id, .prompt = sequence.prompt, .generated = age});
     assert(lease);
     hold(group, position, sequence, {.lease = *std::move(lease), .output = sequence.output});
+    if (group.wake == kNever) --idle_groups_;
     group.wake = Nanoseconds{0};
   }
 }
@@ -57,16 +62,18 @@ RunResult Simulation::run() {
 std::optional<SimulatedStep> Simulation::step() {
   while (!stream_.done()) {
     Group& group = next_group();
-    if (stream_.next().at <= group.wake) {
-      take_arrival();
+    const Nanoseconds now = group.wake;
+    if (idle_groups_ > 0 && stream_.next().at < now) {
+      take_arrivals(stream_.next().at);
       continue;
     }
-    const Nanoseconds now = group.wake;
     if (group.stepping) {
       end_step(group);
     } else {
       end_idling(group, now);
     }
+    take_arrivals(now);
+    if (stream_.done()) break;
     admit(group, now);
     if (begin_step(group, now)) {
       return SimulatedStep{
@@ -92,18 +99,23 @@ Tokens Simulation::load(const Group& group) const {
   return total_load(router_.ledger().view(group.id).loads);
 }
 
-void Simulation::take_arrival() {
-  const bool measured = measuring();
-  const Arrival arrival = stream_.next();
+// Everything that has arrived is seen; an idle group looks at once.
+void Simulation::take_arrivals(Nanoseconds now) {
+  if (stream_.next().at > now) return;
+  for (; !stream_.done() && stream_.next().at <= now; stream_.pop()) submit(stream_.next());
+  for (Group& group : groups_) {
+    if (group.wake == kNever) group.wake = now;
+    if (stream_.done() && !group.stepping) end_idling(group, now);
+  }
+  idle_groups_ = 0;
+}
+
+void Simulation::submit(const Arrival& arrival) {
   const auto submitted = router_.submit({.id = waiting_.add(arrival), .prompt = arrival.prompt});
   assert(submitted);
-  stream_.pop();
-  if (measuring() && !measured) window_start_ = arrival.at;
-  if (in_second_half()) meter_.enter_half(1);
-  for (Group& group : groups_) {
-    if (group.wake == kNever) group.wake = arrival.at;
-    if (stream_.done() && !group.stepping) end_idling(group, arrival.at);
-  }
+  const std::uint64_t seen = stream_.taken() + 1;
+  if (seen == before_window() + 1) window_start_ = arrival.at;
+  if (seen == before_second_half() + 1) meter_.enter_half(1);
 }
 
 void Simulation::end_idling(Group& group, Nanoseconds now) {
@@ -161,6 +173,7 @@ void Simulation::idle(Group& group, Nanoseconds now) {
   // A policy that gave nothing to an empty group, though requests wait, is asked again.
   const bool ask_again = !router_.pooled().empty() && empty_step > Nanoseconds{0};
   group.wake = ask_again ? now + empty_step : kNever;
+  idle_groups_ += ask_again ? 0 : 1;
 }
 
 }  // namespace balanceroute::sim

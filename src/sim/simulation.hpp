@@ -2,9 +2,9 @@
 //
 // The router is the one that routes live traffic, the group the one that the emulator drives. A group's step, in order:
 // what finished leaves, the router decides, what it admitted enters, the step lasts as the most loaded worker needs,
-// every running sequence has one token more. Requests that arrive during a step are bound at once under an immediate
-// policy; whatever waits is first considered at the end of the step. A group with nothing to do looks at the next
-// arrival as it comes. No I/O, no clock, no threads.
+// every running sequence has one token more. Requests that arrive during a step are seen at its end (of several groups:
+// at the first end of any), after what finished has left, so that every kind of policy decides on the newest state. A
+// group with nothing to do looks as a request arrives. No I/O, no clock, no threads.
 #pragma once
 
 #include <cstddef>
@@ -90,11 +90,12 @@ class Simulation {
   // one of the rest.
   [[nodiscard]] std::uint64_t before_window() const { return stream_.size() / 10; }
   [[nodiscard]] bool measuring() const { return stream_.taken() > before_window(); }
-  [[nodiscard]] bool in_second_half() const { return stream_.taken() > (before_window() + stream_.size()) / 2; }
+  [[nodiscard]] std::uint64_t before_second_half() const { return (before_window() + stream_.size()) / 2; }
 
   [[nodiscard]] Group& next_group();
   [[nodiscard]] Tokens load(const Group& group) const;
-  void take_arrival();
+  void take_arrivals(Nanoseconds now);
+  void submit(const Arrival& arrival);
   void end_idling(Group& group, Nanoseconds now);
   void end_step(Group& group);
   void admit(Group& group, Nanoseconds now);
@@ -108,6 +109,7 @@ class Simulation {
   RunMeter meter_;
   WaitingRequests waiting_;  // ids 0, 1, ... in order of arrival
   std::vector<Group> groups_;
+  std::size_t idle_groups_;  // that sleep until a request arrives
   Nanoseconds window_start_{0};
 };
 

@@ -30,7 +30,8 @@ struct Column {
 
 constexpr Column kColumns[] = {
     {"step ms", 2, [](const RunResult& r) { return r.step_ms_mean; }},
-    {"idle %", 2, [](const RunResult& r) { return 100 * r.barrier_idle_fraction; }},
+    {"load idle %", 2, [](const RunResult& r) { return 100 * r.load_idle_fraction; }},
+    {"barrier idle %", 2, [](const RunResult& r) { return 100 * r.barrier_idle_fraction; }},
     {"of bound %", 2, [](const RunResult& r) { return 100 * r.bound_share; }},
     {"spread", 0, [](const RunResult& r) { return r.spread_mean_tokens; }},
     {"busy %", 1, [](const RunResult& r) { return 100 * r.busy_fraction; }},
@@ -144,8 +145,8 @@ std::string heading(const Experiment& experiment) {
   if (params.repeat > 1) text += fmt::format(", played {} times", params.repeat);
   text += fmt::format("; mean prompt {:.1f}, output {:.1f}, load of a busy slot {:.1f} tokens\n", lengths.mean_prompt,
                       lengths.mean_output, lengths.busy_slot_weight);
-  if (experiment.trace().skipped_rows > 0)
-    text += fmt::format("{} bad rows left out\n", experiment.trace().skipped_rows);
+  const std::int64_t skipped = experiment.trace().skipped_rows;
+  if (skipped > 0) text += fmt::format("{} bad row{} left out\n", skipped, skipped == 1 ? "" : "s");
   return text;
 }
 

@@ -156,7 +156,8 @@ class NaiveSimulation {
   void act() {
     const std::optional<std::size_t> group = next_group();
     const std::int64_t next_arrival = arrivals_[arrived_].at.count();
-    if (!group || next_arrival <= *groups_[*group].wake_ns) {
+    const bool asleep = std::ranges::any_of(groups_, [](const Group& each) { return !each.wake_ns; });
+    if (!group || (asleep && next_arrival < *groups_[*group].wake_ns)) {
       arrive(next_arrival);
     } else {
       wake(*group, *groups_[*group].wake_ns);
@@ -172,12 +173,14 @@ class NaiveSimulation {
     return next;
   }
 
+  // All that has come by now.
   void arrive(std::int64_t now_ns) {
-    Request& request = requests_[arrived_];
-    request.state = State::waiting;
-    policy_->arrived(candidate(arrived_));
-    if (policy_->binding() == Binding::immediate) bind(arrived_);
-    ++arrived_;
+    if (arrivals_[arrived_].at.count() > now_ns) return;
+    for (; arrived_ < arrivals_.size() && arrivals_[arrived_].at.count() <= now_ns; ++arrived_) {
+      requests_[arrived_].state = State::waiting;
+      policy_->arrived(candidate(arrived_));
+      if (policy_->binding() == Binding::immediate) bind(arrived_);
+    }
     for (Group& group : groups_) {
       if (!group.wake_ns) group.wake_ns = now_ns;
     }
@@ -204,6 +207,8 @@ class NaiveSimulation {
 
   void wake(std::size_t group, std::int64_t now_ns) {
     if (groups_[group].stepping) finish_step(group, now_ns);
+    arrive(now_ns);
+    if (arrived_ == arrivals_.size()) return;
     if (policy_->binding() == Binding::immediate) {
       serve_queues(group, now_ns);
     } else {

@@ -23,6 +23,9 @@ struct Settings {
   std::string kind = "small";
   std::int64_t threshold = -1;
   std::vector<std::string> hosts{"a"};
+  std::vector<std::int64_t> counts{1, 2};
+  std::vector<double> shares{0.5};
+  std::vector<std::string> kinds{"small", "large"};
   Inner inner;
   std::vector<Inner> list{Inner{}};
 
@@ -35,6 +38,9 @@ struct Settings {
     visitor.choice({"kind", "Kind."}, kind, kKinds);
     visitor.integer_or_auto({"threshold", "Threshold."}, threshold, -1, {0, 9});
     visitor.texts({.name = "hosts", .doc = "Hosts.", .required = true}, hosts);
+    visitor.integers({"counts", "Counts."}, counts, {1, 10});
+    visitor.reals({"shares", "Shares."}, shares, {0, 1});
+    visitor.choices({"kinds", "Kinds."}, kinds, kKinds);
     visitor.nested({"inner", "Inner."}, inner);
     visitor.nested_list({.name = "list", .doc = "List.", .required = true}, list);
   }
@@ -50,6 +56,14 @@ std::string fault_after(Change change) {
 TEST(ParamCheck, DefaultsAndLimitsAreFine) {
   EXPECT_EQ(fault_after([](Settings&) {}), "");
   EXPECT_EQ(fault_after([](Settings& s) { s.count = 10, s.share = 1, s.threshold = 9; }), "");
+}
+
+// Law: a list is checked value by value, and is never empty.
+TEST(ParamCheck, ChecksEachValueOfAList) {
+  EXPECT_EQ(fault_after([](Settings& s) { s.counts = {10, 11}; }), "part.counts = 11: expected 1..10");
+  EXPECT_EQ(fault_after([](Settings& s) { s.shares = {0, -1}; }), "part.shares = -1: expected 0..1");
+  EXPECT_EQ(fault_after([](Settings& s) { s.kinds = {"huge"}; }), "part.kinds = huge: expected one of small, large");
+  EXPECT_EQ(fault_after([](Settings& s) { s.counts = {}; }), "part.counts = []: expected at least one value");
 }
 
 // Law: a message names the setting, its value and what was expected.

@@ -274,5 +274,30 @@ TEST(Router, UnknownWorkersAreRefused) {
   EXPECT_EQ(fleet.router.add_worker(GroupId{3}, "http://host", 0, 1).error(), WorkerError::UnknownGroup);
 }
 
+// Law: what runs already is taken in with its age, grows at once, and is not counted twice.
+TEST(Router, AdoptsWhatRunsAlready) {
+  Fleet fleet{"least_tokens", {2, 2}};
+  auto adopted = fleet.router.adopt(WorkerId{0}, {.id = RequestId{1}, .prompt = Tokens{100}, .generated = Tokens{20}});
+  ASSERT_TRUE(adopted);
+  EXPECT_EQ(fleet.load(0), Tokens{120});
+  fleet.router.advance(fleet.group, Steps{3});
+  EXPECT_EQ(fleet.load(0), Tokens{123});
+  fleet.submit(2, 10);
+  EXPECT_EQ(fleet.round(), (Placed{{2, 1}}));  // the policy sees its load
+  EXPECT_EQ(fleet.router.adopt(WorkerId{1}, {.id = RequestId{1}, .prompt = Tokens{5}}).error(),
+            AdmitError::AlreadyAdmitted);
+  adopted->release();
+  EXPECT_EQ(fleet.load(0), Tokens{0});
+}
+
+// Law: a request that waits cannot also run.
+TEST(Router, DoesNotAdoptWhatWaits) {
+  Fleet fleet{"least_tokens", {1}};
+  fleet.submit(1, 10);
+  EXPECT_EQ(fleet.router.adopt(WorkerId{0}, {.id = RequestId{1}, .prompt = Tokens{10}}).error(),
+            AdmitError::AlreadyAdmitted);
+  EXPECT_EQ(fleet.router.waiting(), 1U);
+}
+
 }  // namespace
 }  // namespace balanceroute

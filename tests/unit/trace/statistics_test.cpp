@@ -53,6 +53,30 @@ TEST(Capacity, IsSlotsOverTheTimeOfARequest) {
                    8 / (2 * step_s));
 }
 
+// Law: a perfectly balanced fleet runs so many sequences that what arrives is finished in steps of just that length;
+// all slots when more arrives than it can finish.
+TEST(BalancedActive, IsTheFixedPointOfArrivalsAndStepTime) {
+  const auto lengths = length_statistics(pair_of_requests());  // mean output 2, busy slot 18.25
+  const FleetShape fleet{.workers = 2, .slots = 40, .fixed_ms = 10, .per_token_ms = 0.1};
+  const double capacity = capacity_per_second(lengths, fleet);
+  for (const double load : {0.1, 0.5, 0.9, 0.99}) {
+    const double active = balanced_active(lengths, fleet, load * capacity);
+    const double step_s = (10 + 0.1 * active * 18.25) / 1e3;
+    EXPECT_NEAR(active, load * capacity / 2 * 2 * step_s, 1e-9) << load;
+    EXPECT_LT(active, 40) << load;
+  }
+  EXPECT_NEAR(balanced_active(lengths, fleet, capacity), 40, 1e-9);
+  EXPECT_EQ(balanced_active(lengths, fleet, 1.5 * capacity), 40);
+  EXPECT_EQ(balanced_active(lengths, fleet, 1000 * capacity), 40);
+}
+
+// Law: where steps do not depend on load, the share of busy slots is the load itself.
+TEST(BalancedActive, IsTheLoadWhenStepsAreAllAlike) {
+  const auto lengths = length_statistics(pair_of_requests());
+  const FleetShape fleet{.workers = 3, .slots = 50, .fixed_ms = 20};
+  EXPECT_NEAR(balanced_active(lengths, fleet, 0.7 * capacity_per_second(lengths, fleet)), 35, 1e-9);
+}
+
 TEST(LengthStatistics, MatchThePublishedFiguresOfTheSegment) {
   const auto trace = read_trace("examples/traces/azure2023_conv_segment.csv");
   ASSERT_TRUE(trace) << trace.error();

@@ -1,0 +1,111 @@
+// What an experiment refuses, with one message that names the thing, its value and what was expected.
+#include "sim/experiment.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/param_check.hpp"
+
+namespace balanceroute::sim {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr auto kSegment = "examples/traces/azure2023_conv_segment.csv";
+
+template <class Change>
+std::string refusal(Change change) {
+  SimulateParams params;
+  params.trace = kSegment;
+  change(params);
+  const auto experiment = Experiment::prepare(params);
+  return experiment ? "" : experiment.error();
+}
+
+TEST(Experiment, TakesTheBundledTraceAsItIs) {
+  EXPECT_EQ(refusal([](SimulateParams&) {}), "");
+}
+
+TEST(Experiment, RefusesPoliciesThatCannotServeTheGroup) {
+  EXPECT_THAT(refusal([](SimulateParams& p) { p.workers = {8, 1}; }),
+              HasSubstr("policy br_0 evens out the waiting at a barrier, but group of --workers 1 has one worker"));
+  EXPECT_EQ(refusal([](SimulateParams& p) { p.workers = {1}, p.policies = {"least_tokens"}; }), "");
+}
+
+TEST(Experiment, RefusesFleetsThatNoMachineCouldSimulate) {
+  EXPECT_EQ(refusal([](SimulateParams& p) { p.workers = {65'536}, p.slots = 65'536; }),
+            "--workers 65536 * --groups 1 * --slots 65536: expected at most 16777216 slots in all");
+}
+
+TEST(Experiment, RefusesStepsWithoutTime) {
+  EXPECT_EQ(refusal([](SimulateParams& p) { p.step_time = {.fixed_ms = 0, .per_token_ms = 0}; }),
+            "--fixed-ms = 0 and --per-token-ms = 0: expected a step to take some time");
+}
+
+TEST(Experiment, RefusesAnEmptySelection) {
+  EXPECT_EQ(refusal([](SimulateParams& p) { p.min_output = 5000; }),
+            std::string{kSegment} + ": no request has 5000 output tokens or more, as --min-output asks");
+}
+
+TEST(Experiment, RefusesTraceArrivalsWhereThereAreNone) {
+  EXPECT_EQ(refusal([](SimulateParams& p) { p.limit = 1, p.arrivals = "trace"; }),
+            std::string{kSegment} + ": has no arrival times that differ: expected --arrivals poisson");
+}
+
+// Law: limit and least output choose the requests; what is chosen arrives from 0 on.
+TEST(Experiment, ChoosesRequests) {
+  SimulateParams params;
+  params.trace = kSegment;
+  params.limit = 100;
+  EXPECT_EQ(Experiment::prepare(params)->trace().requests.size(), 100U);
+  params.min_output = 200;
+  const auto few = Experiment::prepare(params).value();
+  EXPECT_LT(few.trace().requests.size(), 100U);
+  EXPECT_EQ(few.trace().requests.front().arrival.count(), 0);
+  for (const auto& request : few.trace().requests) EXPECT_GE(request.output, Tokens{200});
+}
+
+// Law: one run for each combination, by workers, then load, then policy, then seed.
+TEST(Experiment, MakesEveryCombinationOnceInOrder) {
+  SimulateParams params;
+  params.trace = kSegment;
+  params.limit = 50;
+  params.policies = {"least_tokens", "br_0"};
+  params.workers = {2, 4};
+  params.loads = {0.5, 1};
+  params.seeds = {1, 2};
+  const auto experiment = Experiment::prepare(params).value();
+  std::size_t told = 0;
+  const auto runs = experiment.run(2, [&](std::size_t finished, std::size_t all) {
+    EXPECT_EQ(finished, ++told);
+    EXPECT_EQ(all, 16U);
+  });
+  EXPECT_EQ(told, 16U);
+  ASSERT_EQ(runs.size(), 16U);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    EXPECT_EQ(runs[i].workers, i / 8 == 0 ? 2U : 4U);
+    EXPECT_EQ(runs[i].load, i / 4 % 2 == 0 ? 0.5 : 1);
+    EXPECT_EQ(runs[i].policy, i / 2 % 2 == 0 ? "least_tokens" : "br_0");
+    EXPECT_EQ(runs[i].seed, i % 2 == 0 ? 1U : 2U);
+  }
+}
+
+// Law: every setting keeps to its range by itself.
+TEST(SimulateParams, NameTheSettingThatIsOutOfRange) {
+  const auto fault = [](auto change) {
+    SimulateParams params;
+    params.trace = kSegment;
+    change(params);
+    return first_fault(params).value_or("");
+  };
+  EXPECT_EQ(fault([](SimulateParams&) {}), "");
+  EXPECT_EQ(fault([](SimulateParams& p) { p.slots = 0; }), "slots = 0: expected 1..65536");
+  EXPECT_EQ(fault([](SimulateParams& p) { p.loads = {0}; }), "load = 0: expected 0.001..100");
+  EXPECT_EQ(fault([](SimulateParams& p) { p.policy_settings.r_max = 0; }), "r_max = 0: expected 1..16");
+  EXPECT_THAT(fault([](SimulateParams& p) { p.policies = {"best"}; }), HasSubstr("policy = best: expected one of"));
+}
+
+}  // namespace
+}  // namespace balanceroute::sim
