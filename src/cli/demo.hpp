@@ -20,7 +20,7 @@ struct DemoParams {
   std::int64_t workers = 8;
   std::int64_t slots = 16;
   double load = 1.25;
-  double seconds = 20;
+  double seconds = 22;
   double fixed_ms = 9.775;
   double per_token_ms = 4.5e-4;
   std::int64_t seed = 1;
