@@ -12,9 +12,9 @@ Request request_of(const Sequence& sequence) {
 
 }  // namespace
 
-Group::Group(std::size_t workers, std::int64_t slots)
-    : workers_(workers), slots_{slots}, lists_{2 * workers}, step_loads_(workers) {
-  assert(slots >= 1);
+Group::Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity)
+    : workers_(workers), slots_{slots}, kv_capacity_{kv_capacity}, lists_{2 * workers}, step_loads_(workers) {
+  assert(slots >= 1 && kv_capacity >= Tokens{1});
 }
 
 SequenceHandle Group::bind(std::size_t worker, const Sequence& sequence) {
@@ -58,8 +58,11 @@ std::span<const SequenceMove> Group::leave() {
 
 std::span<const SequenceMove> Group::enter() {
   moves_.clear();
+  preempted_.clear();
   for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
-    while (workers_[worker].queued > 0 && workers_[worker].active < slots_) {
+    free_space(worker);
+    while (workers_[worker].queued > 0 && workers_[worker].active < slots_ &&
+           has_space(workers_[worker], lists_.front(queue_list(worker)))) {
       start(worker, lists_.front(queue_list(worker)));
     }
     step_loads_[worker] = workers_[worker].load;
@@ -108,6 +111,31 @@ void Group::start(std::size_t worker, std::uint32_t index) {
   ++workers_[worker].active;
   ++active_;
   moves_.push_back(move_of(index));
+}
+
+// Whether the worker can hold what it runs and this sequence too, with the tokens of the coming step.
+bool Group::has_space(const Worker& worker, std::uint32_t index) const {
+  const Tokens weight = load_model_.weight_on_entry(request_of(places_[index].sequence));
+  return worker.active == 0 || worker.load + Tokens{worker.active} + weight + Tokens{1} <= kv_capacity_;
+}
+
+void Group::free_space(std::size_t worker) {
+  const Worker& its = workers_[worker];
+  while (its.active > 1 && its.load + Tokens{its.active} > kv_capacity_) preempt(lists_.back(running_list(worker)));
+}
+
+// Out of its slot, back to the front of the FIFO.
+void Group::preempt(std::uint32_t index) {
+  Place& place = places_[index];
+  const Tokens age = generated(place);
+  calendar_.cancel(index);
+  vacate(index);
+  place.sequence.age = age;
+  place.state = State::queued;
+  lists_.push_front(queue_list(place.worker), index);
+  ++workers_[place.worker].queued;
+  ++queued_;
+  preempted_.push_back(move_of(index));
 }
 
 void Group::vacate(std::uint32_t index) {

@@ -5,7 +5,8 @@
 //
 //   leave()    what finished in the last step goes out and frees its slot
 //   bind()     decisions of the router (allowed at any other moment too)
-//   enter()    bound sequences move from their worker's FIFO into free slots; the loads of the step stand
+//   enter()    bound sequences move from their worker's FIFO into free slots; where KV space runs out the youngest go
+//              back to the front of the FIFO; the loads of the step stand
 //   ...        the step takes StepTime(envelope)
 //   advance()  every running sequence has one token more
 //
@@ -14,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -76,13 +78,20 @@ struct StepLoads {
 
 // Group is G workers with B slots each and a FIFO of bound sequences before them.
 //   Units       load of a worker: sum over its slots of LoadModel::weight_at.
-//   Invariants  a worker has a free slot or an empty FIFO after enter(); loads are exact.
+//   KV space    of a worker: the tokens of its running sequences, the one of this step included, are at most
+//               kv_capacity. The youngest are preempted until that holds; they keep what they generated and go on from
+//               there once they fit again (the time to compute it anew is not counted). One sequence alone always runs.
+//   Invariants  after enter() a worker has no free slot, or an empty FIFO, or no KV space for the first in it; loads
+//   are
+//               exact.
 //   Cost        a step O(G + sequences that enter or leave), bind() and abort() O(1); memory linear in bound sequences.
 //   Lifetime    spans are valid until the next call that is not const.
 //   Threads     not synchronised.
 class Group {
  public:
-  Group(std::size_t workers, std::int64_t slots);
+  static constexpr Tokens kUnlimited = Tokens{std::numeric_limits<std::int64_t>::max()};
+
+  Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity = kUnlimited);
 
   // Appends to the worker's FIFO.
   SequenceHandle bind(std::size_t worker, const Sequence& sequence);
@@ -91,10 +100,16 @@ class Group {
   // that enter() told for the running step are not rewritten.
   bool abort(SequenceHandle handle);
 
-  // The three parts of a step. Departures are told in order of entry, entries by worker and then by FIFO.
+  // The three parts of a step. Departures are told in order of entry, entries by worker and then by FIFO, a preempted
+  // sequence that goes on being one more entry.
   std::span<const SequenceMove> leave();
   std::span<const SequenceMove> enter();
   void advance();
+
+  // By the last enter().
+  [[nodiscard]] std::span<const SequenceMove> preempted() const { return preempted_; }
+  // Of a bound sequence, running or not.
+  [[nodiscard]] Tokens generated(SequenceHandle handle) const { return generated(places_[handle.index_]); }
 
   // As of the last enter().
   [[nodiscard]] StepLoads step_loads() const { return {step_loads_, envelope_, step_active_}; }
@@ -140,8 +155,12 @@ class Group {
   [[nodiscard]] SequenceMove move_of(std::uint32_t index) const;
   // Tokens of a running sequence: ages are not counted one by one but follow from the step of entry.
   [[nodiscard]] Tokens generated(const Place& place) const {
+    if (place.state != State::running) return place.sequence.age;
     return place.sequence.age + Tokens{(step_ - place.entered).count()};
   }
+  [[nodiscard]] bool has_space(const Worker& worker, std::uint32_t index) const;
+  void free_space(std::size_t worker);
+  void preempt(std::uint32_t index);
 
   std::uint32_t allocate();
   void release(std::uint32_t index);
@@ -152,6 +171,7 @@ class Group {
   LoadModel load_model_;
   std::vector<Worker> workers_;
   std::int64_t slots_;
+  Tokens kv_capacity_;
   Steps step_{0};
   std::int64_t active_ = 0;
   std::int64_t queued_ = 0;
@@ -166,6 +186,7 @@ class Group {
   std::int64_t step_active_ = 0;
   std::vector<IndexLists::Index> due_;
   std::vector<SequenceMove> moves_;
+  std::vector<SequenceMove> preempted_;
 };
 
 }  // namespace balanceroute::engine

@@ -30,6 +30,13 @@ class IndexLists {
     ends.last = index;
   }
 
+  void push_front(std::size_t list, Index index) {
+    Ends& ends = ends_[list];
+    links_[index] = {kNone, ends.first};
+    (ends.first == kNone ? ends.last : links_[ends.first].previous) = index;
+    ends.first = index;
+  }
+
   // `index` is in `list`.
   void erase(std::size_t list, Index index) {
     const auto [previous, next] = links_[index];
@@ -38,6 +45,7 @@ class IndexLists {
   }
 
   [[nodiscard]] Index front(std::size_t list) const { return ends_[list].first; }
+  [[nodiscard]] Index back(std::size_t list) const { return ends_[list].last; }
   [[nodiscard]] Index next(Index index) const { return links_[index].next; }
 
  private:

@@ -5,6 +5,14 @@
 #include <chrono>
 
 namespace balanceroute::trace {
+namespace {
+
+// Slots of a worker that can be busy at once, on average.
+double usable_slots(const LengthStatistics& lengths, const FleetShape& fleet) {
+  return std::min(static_cast<double>(fleet.slots), fleet.kv_capacity / lengths.busy_slot_weight);
+}
+
+}  // namespace
 
 LengthStatistics length_statistics(std::span<const TraceRequest> requests) {
   if (requests.empty()) return {};
@@ -36,7 +44,7 @@ double arrival_rate(std::span<const TraceRequest> requests) {
 
 double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet) {
   assert(lengths.mean_output > 0);
-  const auto slots = static_cast<double>(fleet.slots);
+  const double slots = usable_slots(lengths, fleet);
   const double step_ms = fleet.fixed_ms + fleet.per_token_ms * slots * lengths.busy_slot_weight;
   return static_cast<double>(fleet.workers) * slots / (lengths.mean_output * step_ms / 1e3);
 }
@@ -44,7 +52,7 @@ double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fl
 double balanced_active(const LengthStatistics& lengths, const FleetShape& fleet, double rate_per_second) {
   // Tokens that one worker has to generate in a millisecond.
   const double tokens_per_ms = rate_per_second / static_cast<double>(fleet.workers) * lengths.mean_output / 1e3;
-  const auto slots = static_cast<double>(fleet.slots);
+  const double slots = usable_slots(lengths, fleet);
   const double left = 1 - tokens_per_ms * fleet.per_token_ms * lengths.busy_slot_weight;
   return left > 0 ? std::min(slots, tokens_per_ms * fleet.fixed_ms / left) : slots;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "trace/trace.hpp"
@@ -25,16 +26,18 @@ struct LengthStatistics {
 // Arrivals a second between the first request and the last; zero when they span no time.
 [[nodiscard]] double arrival_rate(std::span<const TraceRequest> requests);
 
-// A fleet as the capacity formula sees it: perfectly balanced, all slots busy.
+// A fleet as the capacity formula sees it: perfectly balanced, all slots busy that have KV space.
 struct FleetShape {
   std::int64_t workers = 1;
   std::int64_t slots = 1;  // of one worker
   double fixed_ms = 0;     // step time = fixed + per_token * load of a worker
   double per_token_ms = 0;
+  double kv_capacity = std::numeric_limits<double>::infinity();  // tokens of one worker
 };
 
 // Requests a second that the fleet finishes with every slot always busy and all loads equal:
-// G*B / (mean_o * (fixed + per_token*B*w)). True load is the arrival rate over this.
+// G*B / (mean_o * (fixed + per_token*B*w)); B is no more than the KV space has room for, kv_capacity / w. True load is
+// the arrival rate over this.
 [[nodiscard]] double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet);
 
 // Sequences that run on a worker, on average, at so many arrivals a second if all loads are equal: the n at which a

@@ -23,7 +23,8 @@ struct NaiveSequence {
 // Counts every token of every sequence in every step.
 class NaiveGroup {
  public:
-  NaiveGroup(std::size_t workers, std::int64_t slots) : queues_(workers), slots_{slots} {}
+  NaiveGroup(std::size_t workers, std::int64_t slots, std::int64_t kv_capacity)
+      : queues_(workers), slots_{slots}, kv_capacity_{kv_capacity} {}
 
   void bind(const NaiveSequence& sequence) { queues_[sequence.worker].push_back(sequence); }
 
@@ -46,8 +47,13 @@ class NaiveGroup {
 
   std::vector<std::uint64_t> enter() {
     std::vector<std::uint64_t> entered;
+    preempted.clear();
     for (std::size_t worker = 0; worker < queues_.size(); ++worker) {
+      while (of(worker).size() > 1 && space_of(of(worker)) > kv_capacity_) preempt(of(worker).back());
       while (!queues_[worker].empty() && std::ssize(of(worker)) < slots_) {
+        auto together = of(worker);
+        together.push_back(queues_[worker].front());
+        if (together.size() > 1 && space_of(together) > kv_capacity_) break;
         running_.push_back(queues_[worker].front());
         entered.push_back(queues_[worker].front().id);
         queues_[worker].pop_front();
@@ -76,9 +82,25 @@ class NaiveGroup {
 
   std::int64_t queued(std::size_t worker) const { return std::ssize(queues_[worker]); }
 
+  std::vector<std::uint64_t> preempted;  // by the last enter()
+
  private:
+  // With the token that each is about to generate.
+  static std::int64_t space_of(const std::vector<NaiveSequence>& sequences) {
+    std::int64_t sum = 0;
+    for (const auto& each : sequences) sum += each.prompt + each.generated + 1;
+    return sum;
+  }
+
+  void preempt(const NaiveSequence& youngest) {
+    queues_[youngest.worker].push_front(youngest);
+    preempted.push_back(youngest.id);
+    std::erase_if(running_, [&](const NaiveSequence& each) { return each.id == youngest.id; });
+  }
+
   std::vector<std::deque<NaiveSequence>> queues_;
   std::int64_t slots_;
+  std::int64_t kv_capacity_;
   std::vector<NaiveSequence> running_;  // in order of entry
 };
 
@@ -112,13 +134,15 @@ void check_equal(const Group& fast, const NaiveGroup& slow) {
 // Drives both groups with one script and compares them after every action.
 class Duel {
  public:
-  Duel(std::size_t workers, std::int64_t slots) : fast_{workers, slots}, slow_{workers, slots} {}
+  Duel(std::size_t workers, std::int64_t slots, std::int64_t kv_capacity)
+      : fast_{workers, slots, Tokens{kv_capacity}}, slow_{workers, slots, kv_capacity} {}
 
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
       require(ids(fast_.leave()) == slow_.leave());
       disturb();
       require(ids(fast_.enter()) == slow_.enter());
+      require(ids(fast_.preempted()) == slow_.preempted);
       check_loads();
       disturb();
       fast_.advance();
@@ -171,7 +195,8 @@ TEST(GroupProperty, EqualsTheNaiveGroupStepByStep) {
   check_property(1000, [] {
     const auto workers = *rc::gen::inRange(std::size_t{1}, std::size_t{6});
     const auto slots = *rc::gen::inRange(1, 5);
-    Duel{workers, slots}.run(*rc::gen::inRange(1, 60));
+    const auto kv_capacity = *rc::gen::element<std::int64_t>(1, 3000, 6000, Group::kUnlimited.count());
+    Duel{workers, slots, kv_capacity}.run(*rc::gen::inRange(1, 60));
   });
 }
 

@@ -200,5 +200,60 @@ TEST(Group, NoWorkersIsAnEmptyGroup) {
   EXPECT_EQ(group.step_loads().envelope, Tokens{0});
 }
 
+// Law: a sequence enters only where its tokens, and those of the coming step, fit beside what runs; nobody overtakes
+// it.
+TEST(Group, EntersOnlyWhereKvSpaceIs) {
+  Group group{1, 4, Tokens{100}};
+  group.bind(0, sequence(1, 60, 5));
+  group.bind(0, sequence(2, 39, 5));  // 60 + 1 + 39 + 1 = 101
+  group.bind(0, sequence(3, 10, 5));
+  EXPECT_THAT(step(group).entered, ElementsAre(1));
+  EXPECT_EQ(group.queued(0), 2);
+}
+
+TEST(Group, EntersWhereTheSpaceIsJustEnough) {
+  Group group{1, 4, Tokens{100}};
+  group.bind(0, sequence(1, 60, 5));
+  group.bind(0, sequence(2, 38, 5));
+  EXPECT_THAT(step(group).entered, ElementsAre(1, 2));
+}
+
+// Law: when running sequences outgrow the KV space the youngest goes back to the front of the FIFO, keeps what it
+// generated, and goes on from there when it fits.
+TEST(Group, PreemptsTheYoungestWhenKvSpaceRunsOut) {
+  Group group{1, 4, Tokens{100}};
+  const auto older = group.bind(0, sequence(1, 60, 3));
+  const auto younger = group.bind(0, sequence(2, 37, 6));
+  group.bind(0, sequence(3, 1, 1));
+  step(group);  // 60 + 37, then 61 + 38
+  EXPECT_THAT(loads(group), ElementsAre(97));
+  step(group);  // no space for 62 + 39
+  EXPECT_THAT(loads(group), ElementsAre(61));
+  EXPECT_THAT(ids(group.preempted()), ElementsAre(2));
+  EXPECT_EQ(group.generated(younger), Tokens{1});
+  EXPECT_EQ(group.generated(older), Tokens{2});
+  EXPECT_EQ(group.queued(0), 2);
+  step(group);
+  EXPECT_THAT(group.preempted(), IsEmpty());
+  const auto resumed = step(group);
+  EXPECT_THAT(resumed.left, ElementsAre(1));
+  EXPECT_THAT(resumed.entered, ElementsAre(2, 3));
+  EXPECT_THAT(loads(group), ElementsAre(38 + 1));
+  std::vector<std::uint64_t> left;
+  for (int i = 0; i < 5; ++i) {
+    for (const auto id : step(group).left) left.push_back(id);
+  }
+  EXPECT_THAT(left, ElementsAre(3, 2));  // it generated its six tokens and no more
+}
+
+// Law: one sequence alone always runs, so that nothing waits for ever.
+TEST(Group, OneSequenceAloneRunsEvenBeyondTheKvSpace) {
+  Group group{1, 2, Tokens{10}};
+  group.bind(0, sequence(1, 50, 2));
+  EXPECT_THAT(step(group).entered, ElementsAre(1));
+  step(group);
+  EXPECT_THAT(step(group).left, ElementsAre(1));
+}
+
 }  // namespace
 }  // namespace balanceroute::engine

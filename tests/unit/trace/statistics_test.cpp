@@ -53,6 +53,20 @@ TEST(Capacity, IsSlotsOverTheTimeOfARequest) {
                    8 / (2 * step_s));
 }
 
+// Law: KV space for fewer sequences than slots counts as that many slots; more space counts for nothing.
+TEST(Capacity, IsThatOfTheSlotsThatHaveKvSpace) {
+  const auto lengths = length_statistics(pair_of_requests());  // busy slot 18.25
+  const FleetShape few{.workers = 2, .slots = 10, .fixed_ms = 2, .per_token_ms = 0.5};
+  FleetShape limited = few;
+  limited.slots = 40;
+  limited.kv_capacity = 10 * 18.25;
+  EXPECT_NEAR(capacity_per_second(lengths, limited), capacity_per_second(lengths, few), 1e-9);
+  EXPECT_NEAR(balanced_active(lengths, limited, 1e6), 10, 1e-9);
+  limited.kv_capacity = 1e9;
+  limited.slots = 10;
+  EXPECT_EQ(capacity_per_second(lengths, limited), capacity_per_second(lengths, few));
+}
+
 // Law: a perfectly balanced fleet runs so many sequences that what arrives is finished in steps of just that length;
 // all slots when more arrives than it can finish.
 TEST(BalancedActive, IsTheFixedPointOfArrivalsAndStepTime) {
