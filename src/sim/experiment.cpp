@@ -24,6 +24,18 @@ void keep_outputs_from(Tokens least, std::vector<trace::TraceRequest>& requests)
   for (trace::TraceRequest& request : requests) request.arrival -= start;
 }
 
+// A worker must be able to hold each request to its end.
+std::expected<void, std::string> check_fits(const SimulateParams& params,
+                                            std::span<const trace::TraceRequest> requests) {
+  if (params.kv_capacity_tokens == SimulateParams::kAll) return {};
+  Tokens largest{0};
+  for (const trace::TraceRequest& request : requests) largest = std::max(largest, request.prompt + request.output);
+  if (largest <= Tokens{params.kv_capacity_tokens}) return {};
+  return std::unexpected("--kv-capacity-tokens = " + std::to_string(params.kv_capacity_tokens) +
+                         ": expected at least " + std::to_string(largest.count()) + ", the largest request of " +
+                         params.trace);
+}
+
 }  // namespace
 
 std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params) {
@@ -40,6 +52,7 @@ std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams&
   if (params.arrivals == "trace" && trace::arrival_rate(trace->requests) == 0) {
     return std::unexpected(params.trace + ": has no arrival times that differ: expected --arrivals poisson");
   }
+  if (auto fits = check_fits(params, trace->requests); !fits) return std::unexpected(std::move(fits).error());
   return Experiment{params, *std::move(trace)};
 }
 
@@ -90,10 +103,7 @@ std::vector<Run> Experiment::run(std::size_t threads, const Progress& progress) 
 
 void Experiment::simulate(Run& run) const {
   const auto start = std::chrono::steady_clock::now();
-  const Fleet fleet{.groups = static_cast<std::size_t>(params_.groups),
-                    .workers = run.workers,
-                    .slots = static_cast<std::int32_t>(params_.slots),
-                    .step_time = params_.step_time.line()};
+  const Fleet fleet = params_.fleet(run.workers);
   PolicyParams policy = params_.policy_settings;
   policy.name = run.policy;
   const double rate = run.load * trace::capacity_per_second(lengths_, fleet.shape());

@@ -3,7 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
+#include "core/units.hpp"
+#include "engine/group.hpp"
+#include "engine/prefill_stage.hpp"
 #include "stats/step_time.hpp"
 #include "trace/statistics.hpp"
 
@@ -16,6 +20,9 @@ struct Fleet {
   std::size_t workers = 8;
   std::int32_t slots = 72;
   StepTime step_time;
+  Tokens kv_capacity = engine::Group::kUnlimited;    // of a worker
+  StepTime admission_delay{};                        // from binding to the worker's queue, by prompt tokens
+  std::optional<engine::PrefillSettings> prefill{};  // none: prefill takes no time
 
   [[nodiscard]] std::size_t all_workers() const { return groups * workers; }
 
@@ -24,7 +31,8 @@ struct Fleet {
     return {.workers = static_cast<std::int64_t>(all_workers()),
             .slots = slots,
             .fixed_ms = step_time.fixed_ms,
-            .per_token_ms = step_time.per_token_ms};
+            .per_token_ms = step_time.per_token_ms,
+            .kv_capacity = static_cast<double>(kv_capacity.count())};
   }
 };
 

@@ -97,6 +97,7 @@ Json run_of(const Run& run, const Json& settings, bool timings) {
             {"busy_fraction", result.busy_fraction},
             {"steps", result.steps},
             {"forced_admissions", result.forced_admissions},
+            {"preemptions", result.preemptions},
             {"energy_joule_per_token", result.energy_joule_per_token},
             {"settings", settings}};
   if (timings) told["took_s"] = run.took.count();

@@ -12,8 +12,9 @@ constexpr double kStationaryWithin = 0.05;
 
 }  // namespace
 
-void RunMeter::step(const engine::StepLoads& loads, Nanoseconds duration) {
+void RunMeter::step(const engine::StepLoads& loads, Nanoseconds duration, std::size_t preempted) {
   const double time = seconds(duration);
+  preempted_ += static_cast<std::int64_t>(preempted);
   loads_.record(loads.loads);
   stepping_seconds_ += time;
   halves_[half_].seconds += time;
@@ -65,6 +66,7 @@ RunResult RunMeter::result() const {
   if (elapsed > 0) result.active_mean = (halves_[0].active_seconds + halves_[1].active_seconds) / elapsed;
   result.busy_fraction = result.active_mean / (static_cast<double>(fleet_.all_workers()) * fleet_.slots);
   result.forced_admissions = forced_;
+  result.preemptions = preempted_;
   result.energy_joule_per_token = joule_ / tokens;
   return result;
 }

@@ -31,10 +31,11 @@ struct RunResult {
   double step_ms_mean = 0;
   Summary tpot_ms;       // of requests that finished; none for one token
   Summary ttft_ms;       // arrival to first token
-  Summary pool_wait_ms;  // arrival to admission, in the pool or in a worker's queue
+  Summary pool_wait_ms;  // from prefill to admission, in the pool or in a worker's queue
   double active_mean = 0;
   double busy_fraction = 0;  // active over all slots
   std::int64_t forced_admissions = 0;
+  std::int64_t preemptions = 0;
   double energy_joule_per_token = 0;
 };
 
@@ -47,8 +48,8 @@ class RunMeter {
   // The half of the window that is being measured, 0 or 1.
   void enter_half(std::size_t half) { half_ = half; }
 
-  // One step of one group.
-  void step(const engine::StepLoads& loads, Nanoseconds duration);
+  // One step of one group, at whose start so many sequences were preempted.
+  void step(const engine::StepLoads& loads, Nanoseconds duration, std::size_t preempted = 0);
   // One group had nothing to do.
   void idle(Nanoseconds duration);
 
@@ -79,6 +80,7 @@ class RunMeter {
   double joule_ = 0;
   std::int64_t tokens_ = 0;
   std::int64_t forced_ = 0;
+  std::int64_t preempted_ = 0;
   std::vector<double> tpot_;
   std::vector<double> ttft_;
   std::vector<double> waits_;

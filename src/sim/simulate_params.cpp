@@ -43,7 +43,43 @@ void SimulateParams::visit_settings(ParamVisitor& visitor) {
                           {1, std::numeric_limits<std::int64_t>::max()});
   visitor.flag({"skip_bad_rows", "Leave out and count bad rows of the trace instead of refusing it."}, skip_bad_rows);
   step_time.visit_params(visitor);
+  visit_model(visitor);
   policy_settings.visit_settings(visitor);
+}
+
+void SimulateParams::visit_model(ParamVisitor& visitor) {
+  const ParamRange<std::int64_t> some_tokens{1, kMaxTokens.count() * 1024};
+  visitor.integer_or_auto({"kv_capacity_tokens",
+                           "KV space of a worker; the youngest sequences are preempted where it runs out. auto is no "
+                           "limit."},
+                          kv_capacity_tokens, kAll, some_tokens);
+  visitor.real({"admission_delay_ms", "Time from the choice of a worker to its queue."}, admission_delay_ms,
+               {0, 60'000});
+  visitor.real({"transfer_per_token_ms", "The same, for each token of the prompt."}, transfer_per_token_ms, {0, 1'000});
+  visitor.integer({"prefill_instances", "Instances that compute prompts, one at a time each; 0: it takes no time."},
+                  prefill_instances, {0, 4'096});
+  visitor.real({"prefill_ms", "Part of a prefill that does not depend on the prompt."}, prefill_ms, {0, 60'000});
+  visitor.real({"prefill_per_token_ms", "Time of a prefill for each token of the prompt."}, prefill_per_token_ms,
+               {0, 1'000});
+  visitor.integer_or_auto(
+      {"prefill_kv_tokens", "KV space of a prefill instance, held until a worker has the prompt. auto is no limit."},
+      prefill_kv_tokens, kAll, some_tokens);
+}
+
+Fleet SimulateParams::fleet(std::size_t workers_of_group) const {
+  const auto space = [](std::int64_t tokens) { return tokens == kAll ? engine::Group::kUnlimited : Tokens{tokens}; };
+  Fleet fleet{.groups = static_cast<std::size_t>(groups),
+              .workers = workers_of_group,
+              .slots = static_cast<std::int32_t>(slots),
+              .step_time = step_time.line(),
+              .kv_capacity = space(kv_capacity_tokens),
+              .admission_delay = {.fixed_ms = admission_delay_ms, .per_token_ms = transfer_per_token_ms}};
+  if (prefill_instances > 0) {
+    fleet.prefill = engine::PrefillSettings{.instances = static_cast<std::size_t>(prefill_instances),
+                                            .time = {.fixed_ms = prefill_ms, .per_token_ms = prefill_per_token_ms},
+                                            .kv_capacity = space(prefill_kv_tokens)};
+  }
+  return fleet;
 }
 
 std::expected<void, std::string> validate(const SimulateParams& params) {

@@ -9,12 +9,13 @@
 #include "core/params.hpp"
 #include "engine/step_time_params.hpp"
 #include "policy/policy_params.hpp"
+#include "sim/fleet.hpp"
 
 namespace balanceroute::sim {
 
 // SimulateParams says which runs are made: every combination of its lists.
 struct SimulateParams {
-  static constexpr std::int64_t kAll = 0;
+  static constexpr std::int64_t kAll = 0;  // "auto": no limit
 
   std::string trace;
   std::vector<std::string> policies{"least_tokens", "br_0"};
@@ -31,6 +32,13 @@ struct SimulateParams {
   std::int64_t limit = kAll;
   bool skip_bad_rows = false;
   engine::StepTimeParams step_time;
+  std::int64_t kv_capacity_tokens = kAll;
+  double admission_delay_ms = 0;
+  double transfer_per_token_ms = 0;
+  std::int64_t prefill_instances = 0;
+  double prefill_ms = 20;
+  double prefill_per_token_ms = 0.05;
+  std::int64_t prefill_kv_tokens = kAll;
   PolicyParams policy_settings;  // but for its name
 
   bool timings = false;
@@ -39,6 +47,11 @@ struct SimulateParams {
   void visit_params(ParamVisitor& visitor);
   // What all runs have in common, outputs aside.
   void visit_settings(ParamVisitor& visitor);
+
+  [[nodiscard]] Fleet fleet(std::size_t workers_of_group) const;
+
+ private:
+  void visit_model(ParamVisitor& visitor);
 };
 
 // What the settings ask of one another; one message, with flags named as on the command line.

@@ -8,13 +8,21 @@
 #include "core/envelope.hpp"
 
 namespace balanceroute::sim {
+namespace {
+
+// For a heap with the first one due at its front; of equals, the one that arrived first.
+constexpr auto later = [](const auto& a, const auto& b) {
+  return std::pair{a.due, a.sequence.id} > std::pair{b.due, b.sequence.id};
+};
+
+}  // namespace
 
 Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed)
     : fleet_{fleet},
-      stream_{std::move(stream)},
+      intake_{std::move(stream), fleet.prefill},
       router_{"simulated", std::move(policy), seed},
       meter_{fleet},
-      idle_groups_{fleet.groups} {
+      asleep_{fleet.groups} {
   groups_.reserve(fleet.groups);
   for (std::size_t i = 0; i < fleet.groups; ++i) {
     const std::string name = std::to_string(i);
@@ -23,7 +31,7 @@ Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, Reque
       const auto added = router_.add_worker(id, name, static_cast<std::int32_t>(worker), fleet.slots);
       assert(added);
     }
-    groups_.emplace_back(id, fleet.workers, fleet.slots);
+    groups_.emplace_back(id, fleet);
   }
 }
 
@@ -34,20 +42,26 @@ void Simulation::warm_up(std::span<const trace::TraceRequest> trace, const trace
     Group& group = groups_[worker / fleet_.workers];
     const std::size_t position = worker % fleet_.workers;
     const auto [index, age] = law.draw(random);
-    const engine::Sequence sequence{.id = RequestId{stream_.size() + i},  // behind those that arrive
+    if (!has_space(group, position, trace[index].prompt + age)) continue;
+    const engine::Sequence sequence{.id = RequestId{intake_.size() + i},  // behind those that arrive
                                     .prompt = trace[index].prompt,
                                     .output = trace[index].output,
                                     .age = age};
     auto lease = router_.adopt(router_.ledger().view(group.id).workers[position],
                                {.id = sequence.id, .prompt = sequence.prompt, .generated = age});
     assert(lease);
-    hold(group, position, sequence, {.lease = *std::move(lease), .output = sequence.output});
-    if (group.wake == kNever) --idle_groups_;
+    place(group, position, sequence, {.lease = *std::move(lease), .output = sequence.output});
     group.wake = Nanoseconds{0};
   }
 }
 
-void Simulation::hold(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running) {
+// Whether the KV space of a worker has room for one more running request, with the tokens of a step.
+bool Simulation::has_space(const Group& group, std::size_t worker, Tokens weight) const {
+  const GroupView& view = router_.ledger().view(group.id);
+  return view.loads[worker] + Tokens{view.sequences[worker]} + weight + Tokens{1} <= fleet_.kv_capacity;
+}
+
+void Simulation::place(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running) {
   const std::size_t index = group.engine.bind(worker, sequence).index();
   if (index >= group.running.size()) group.running.resize(index + 1);
   group.running[index] = std::move(running);
@@ -60,21 +74,23 @@ RunResult Simulation::run() {
 }
 
 std::optional<SimulatedStep> Simulation::step() {
-  while (!stream_.done()) {
+  while (!intake_.done()) {
     Group& group = next_group();
     const Nanoseconds now = group.wake;
-    if (idle_groups_ > 0 && stream_.next().at < now) {
-      take_arrivals(stream_.next().at);
+    if (asleep_ > 0 && intake_.next() < now) {
+      take_requests(intake_.next());
       continue;
     }
-    if (group.stepping) {
-      end_step(group);
+    if (group.asleep) {
+      count_idle(group, now);
+      wake_up(group);
     } else {
-      end_idling(group, now);
+      end_step(group);
     }
-    take_arrivals(now);
-    if (stream_.done()) break;
+    take_requests(now);
+    if (intake_.done()) break;
     admit(group, now);
+    take_handovers(group, now);
     if (begin_step(group, now)) {
       return SimulatedStep{
           .group = group.id.value(), .start = now, .duration = group.wake - now, .loads = group.engine.step_loads()};
@@ -99,27 +115,38 @@ Tokens Simulation::load(const Group& group) const {
   return total_load(router_.ledger().view(group.id).loads);
 }
 
-// Everything that has arrived is seen; an idle group looks at once.
-void Simulation::take_arrivals(Nanoseconds now) {
-  if (stream_.next().at > now) return;
-  for (; !stream_.done() && stream_.next().at <= now; stream_.pop()) submit(stream_.next());
-  for (Group& group : groups_) {
-    if (group.wake == kNever) group.wake = now;
-    if (stream_.done() && !group.stepping) end_idling(group, now);
+// Everything that has come by now is seen.
+void Simulation::take_requests(Nanoseconds now) {
+  bool some = false;
+  while (!intake_.done() && intake_.next() <= now) {
+    const Nanoseconds moment = intake_.next();
+    const std::optional<Request> request = intake_.advance();
+    note_arrival(moment);
+    if (!request) continue;
+    const auto submitted = router_.submit(*request);
+    assert(submitted);
+    some = true;
   }
-  idle_groups_ = 0;
+  for (Group& group : groups_) {
+    if (!group.asleep) continue;
+    if (some) group.wake = now;
+    if (intake_.done()) count_idle(group, now);
+  }
 }
 
-void Simulation::submit(const Arrival& arrival) {
-  const auto submitted = router_.submit({.id = waiting_.add(arrival), .prompt = arrival.prompt});
-  assert(submitted);
-  const std::uint64_t seen = stream_.taken() + 1;
-  if (seen == before_window() + 1) window_start_ = arrival.at;
-  if (seen == before_second_half() + 1) meter_.enter_half(1);
+// The measured window opens and passes its middle.
+void Simulation::note_arrival(Nanoseconds now) {
+  if (!measuring() && intake_.arrived() > before_window()) window_start_ = now;
+  meter_.enter_half(intake_.arrived() > before_second_half() ? 1 : 0);
 }
 
-void Simulation::end_idling(Group& group, Nanoseconds now) {
-  if (measuring()) meter_.idle(now - std::max(group.idle_since, window_start_));
+void Simulation::wake_up(Group& group) {
+  group.asleep = false;
+  --asleep_;
+}
+
+void Simulation::count_idle(Group& group, Nanoseconds now) {
+  if (measuring()) meter_.idle(now - std::max(group.idle_since, *window_start_));
   group.idle_since = now;
 }
 
@@ -137,11 +164,33 @@ void Simulation::end_step(Group& group) {
 
 void Simulation::admit(Group& group, Nanoseconds now) {
   for (Admission& admission : router_.round(group.id)) {
-    const Arrival arrival = waiting_.take(admission.request.id);
-    if (measuring()) meter_.admitted(now - arrival.at, admission.stage == Stage::overdue);
-    hold(group, *router_.ledger().position(admission.worker),
-         {.id = admission.request.id, .prompt = arrival.prompt, .output = arrival.output},
-         {.lease = std::move(admission.lease), .arrival = arrival.at, .output = arrival.output, .timed = true});
+    const PendingRequest request = intake_.admit(admission.request.id);
+    const Arrival& arrival = request.arrival;
+    if (measuring()) meter_.admitted(now - request.prefilled, admission.stage == Stage::overdue);
+    group.handovers.push_back(
+        {.due = handed_over(request, now),
+         .worker = *router_.ledger().position(admission.worker),
+         .sequence = {.id = admission.request.id, .prompt = arrival.prompt, .output = arrival.output},
+         .prefiller = request.prefiller,
+         .running = {
+             .lease = std::move(admission.lease), .arrival = arrival.at, .output = arrival.output, .timed = true}});
+    std::ranges::push_heap(group.handovers, later);
+  }
+}
+
+Nanoseconds Simulation::handed_over(const PendingRequest& request, Nanoseconds now) const {
+  const bool bound_on_arrival = router_.policy().binding() == Binding::immediate;
+  const Nanoseconds begins = bound_on_arrival ? request.prefilled : now;
+  return std::max(now, begins + fleet_.admission_delay.duration(request.arrival.prompt));
+}
+
+void Simulation::take_handovers(Group& group, Nanoseconds now) {
+  while (!group.handovers.empty() && group.handovers.front().due <= now) {
+    std::ranges::pop_heap(group.handovers, later);
+    Handover& done = group.handovers.back();
+    intake_.pulled(done.prefiller, done.sequence.prompt, now);
+    place(group, done.worker, done.sequence, std::move(done.running));
+    group.handovers.pop_back();
   }
 }
 
@@ -149,31 +198,38 @@ void Simulation::admit(Group& group, Nanoseconds now) {
 bool Simulation::begin_step(Group& group, Nanoseconds now) {
   const auto entered = group.engine.enter();
   const engine::StepLoads loads = group.engine.step_loads();
-  group.stepping = loads.active > 0;
-  if (!group.stepping) {
-    idle(group, now);
+  if (loads.active == 0) {
+    fall_asleep(group, now);
     return false;
   }
   const Nanoseconds duration = fleet_.step_time.duration(loads.envelope);
   group.wake = now + duration;
   group.measured = measuring();
-  for (const engine::SequenceMove& move : entered) {
-    Running& running = group.running[move.handle.index()];
-    running.lease.started();
-    running.first_token = group.wake;
-    if (running.timed && group.measured) meter_.first_token(group.wake - running.arrival);
-  }
-  if (group.measured) meter_.step(loads, duration);
+  for (const engine::SequenceMove& move : entered) enter(group, move);
+  if (group.measured) meter_.step(loads, duration, group.engine.preempted().size());
   return true;
 }
 
-void Simulation::idle(Group& group, Nanoseconds now) {
+void Simulation::enter(Group& group, const engine::SequenceMove& move) {
+  Running& running = group.running[move.handle.index()];
+  if (running.entered) {  // it was preempted: the router counted on
+    running.lease.progress(group.engine.generated(move.handle));
+    return;
+  }
+  running.entered = true;
+  running.lease.started();
+  running.first_token = group.wake;
+  if (running.timed && group.measured) meter_.first_token(group.wake - running.arrival);
+}
+
+void Simulation::fall_asleep(Group& group, Nanoseconds now) {
+  group.asleep = true;
+  ++asleep_;
   group.idle_since = now;
-  const Nanoseconds empty_step = fleet_.step_time.duration(Tokens{0});
+  group.wake = group.handovers.empty() ? kNever : group.handovers.front().due;
   // A policy that gave nothing to an empty group, though requests wait, is asked again.
-  const bool ask_again = !router_.pooled().empty() && empty_step > Nanoseconds{0};
-  group.wake = ask_again ? now + empty_step : kNever;
-  idle_groups_ += ask_again ? 0 : 1;
+  const Nanoseconds empty_step = fleet_.step_time.duration(Tokens{0});
+  if (!router_.pooled().empty() && empty_step > Nanoseconds{0}) group.wake = std::min(group.wake, now + empty_step);
 }
 
 }  // namespace balanceroute::sim

@@ -4,7 +4,9 @@
 // what finished leaves, the router decides, what it admitted enters, the step lasts as the most loaded worker needs,
 // every running sequence has one token more. Requests that arrive during a step are seen at its end (of several groups:
 // at the first end of any), after what finished has left, so that every kind of policy decides on the newest state. A
-// group with nothing to do looks as a request arrives. No I/O, no clock, no threads.
+// group with nothing to do looks as a request arrives. What was admitted enters once it has been handed over
+// (Fleet::admission_delay), its slot being held meanwhile; a request that an immediate policy bound is handed over
+// while it waits. No I/O, no clock, no threads.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +21,9 @@
 #include "engine/group.hpp"
 #include "policy/router.hpp"
 #include "sim/fleet.hpp"
+#include "sim/intake.hpp"
 #include "sim/request_stream.hpp"
 #include "sim/run_meter.hpp"
-#include "sim/waiting_requests.hpp"
 #include "trace/stationary_law.hpp"
 #include "trace/trace.hpp"
 
@@ -48,7 +50,7 @@ class Simulation {
   Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed);
 
   // Before the first step: fills `count` slots, evenly over workers, with running requests of a fleet that has long
-  // been at work. At most as many as there are slots.
+  // been at work; fewer where KV space runs out. At most as many as there are slots.
   void warm_up(std::span<const trace::TraceRequest> trace, const trace::StationaryLaw& law, std::size_t count,
                Random& random);
 
@@ -65,52 +67,67 @@ class Simulation {
  private:
   static constexpr Nanoseconds kNever = Nanoseconds::max();
 
-  // One request in a slot.
+  // One request on a worker.
   struct Running {
     Lease lease;
     Nanoseconds arrival{0};
     Nanoseconds first_token{0};
     Tokens output;
-    bool timed = false;  // it arrived, rather than being there at the start
+    bool timed = false;    // it arrived, rather than being there at the start
+    bool entered = false;  // it has had a slot before
+  };
+
+  // An admission on its way to its worker.
+  struct Handover {
+    Nanoseconds due{0};
+    std::size_t worker = 0;
+    engine::Sequence sequence;
+    std::size_t prefiller = 0;
+    Running running;
   };
 
   struct Group {
-    Group(GroupId its_id, std::size_t workers, std::int64_t slots) : id{its_id}, engine{workers, slots} {}
+    Group(GroupId its_id, const Fleet& fleet) : id{its_id}, engine{fleet.workers, fleet.slots, fleet.kv_capacity} {}
 
     GroupId id;
     engine::Group engine;
-    std::vector<Running> running;  // by handle index
-    Nanoseconds wake = kNever;     // when it acts next; never: when a request arrives
-    Nanoseconds idle_since{0};     // while it has nothing to do
-    bool stepping = false;
-    bool measured = false;  // the present step counts
+    std::vector<Running> running;     // by handle index
+    std::vector<Handover> handovers;  // heap, the first due at the front
+    Nanoseconds wake = kNever;        // when it acts next
+    Nanoseconds idle_since{0};        // while asleep
+    bool asleep = true;               // it has nothing to do, and acts at once when a request comes
+    bool measured = false;            // the present step counts
   };
 
   // The window is told by the number of arrivals: it opens after a tenth of them; its second half begins at the middle
   // one of the rest.
-  [[nodiscard]] std::uint64_t before_window() const { return stream_.size() / 10; }
-  [[nodiscard]] bool measuring() const { return stream_.taken() > before_window(); }
-  [[nodiscard]] std::uint64_t before_second_half() const { return (before_window() + stream_.size()) / 2; }
+  [[nodiscard]] std::uint64_t before_window() const { return intake_.size() / 10; }
+  [[nodiscard]] bool measuring() const { return window_start_.has_value(); }
+  [[nodiscard]] std::uint64_t before_second_half() const { return (before_window() + intake_.size()) / 2; }
 
   [[nodiscard]] Group& next_group();
   [[nodiscard]] Tokens load(const Group& group) const;
-  void take_arrivals(Nanoseconds now);
-  void submit(const Arrival& arrival);
-  void end_idling(Group& group, Nanoseconds now);
+  void take_requests(Nanoseconds now);
+  void note_arrival(Nanoseconds now);
+  void wake_up(Group& group);
+  void count_idle(Group& group, Nanoseconds now);
   void end_step(Group& group);
   void admit(Group& group, Nanoseconds now);
+  [[nodiscard]] Nanoseconds handed_over(const PendingRequest& request, Nanoseconds now) const;
+  void take_handovers(Group& group, Nanoseconds now);
   bool begin_step(Group& group, Nanoseconds now);
-  void idle(Group& group, Nanoseconds now);
-  void hold(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running);
+  void enter(Group& group, const engine::SequenceMove& move);
+  void fall_asleep(Group& group, Nanoseconds now);
+  [[nodiscard]] bool has_space(const Group& group, std::size_t worker, Tokens weight) const;
+  static void place(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running);
 
   Fleet fleet_;
-  RequestStream stream_;
+  Intake intake_;
   Router router_;
   RunMeter meter_;
-  WaitingRequests waiting_;  // ids 0, 1, ... in order of arrival
   std::vector<Group> groups_;
-  std::size_t idle_groups_;  // that sleep until a request arrives
-  Nanoseconds window_start_{0};
+  std::size_t asleep_;                       // groups
+  std::optional<Nanoseconds> window_start_;  // once the measured window is open
 };
 
 }  // namespace balanceroute::sim

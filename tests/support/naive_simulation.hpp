@@ -1,7 +1,8 @@
 // naive_simulation.hpp - the simulator written the slow obvious way, to be compared with the fast one.
 //
 // Everything is counted anew whenever it is asked for, by going through all requests; no ledger, no router, no
-// calendar, no engine. Only the policy itself is shared.
+// calendar, no engine group. Only the policy itself is shared, and the prefill stage, which is slow and obvious
+// already.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include "core/group_view.hpp"
 #include "core/pool.hpp"
 #include "core/random.hpp"
+#include "engine/prefill_stage.hpp"
 #include "policy/policy.hpp"
 #include "sim/fleet.hpp"
 #include "sim/request_stream.hpp"
@@ -42,17 +44,24 @@ class NaiveSimulation {
         random_{seed},
         arrivals_{std::move(arrivals)},
         groups_(fleet.groups) {
+    if (fleet.prefill) prefill_.emplace(*fleet.prefill);
     for (const sim::Arrival& arrival : arrivals_) requests_.push_back({.arrival = arrival});
   }
 
-  // Before run(): a request that runs already.
+  // Before run(): a request that runs already, if its worker has KV space for it.
   void start_with(std::size_t group, std::size_t worker, Tokens prompt, Tokens output, Tokens age) {
-    requests_.push_back({.arrival = {.prompt = prompt, .output = output},
-                         .state = State::running,
+    const std::int64_t needed = prompt.count() + age.count() + 1;
+    const bool fits = space_of(group, worker, State::queued) + needed <= fleet_.kv_capacity.count();
+    requests_.push_back({.arrival = {.at = {}, .prompt = prompt, .output = output},
+                         .state = fits ? State::queued : State::gone,
                          .group = group,
                          .worker = worker,
                          .generated = age.count(),
+                         .booked = age.count(),
+                         .growing = fits,
+                         .place = static_cast<std::int64_t>(requests_.size()),
                          .timed = false});
+    if (!fits) return;
     groups_[group].wake_ns = 0;
     tell_admitted(requests_.size() - 1);
     policy_->aged(RequestId{requests_.size() - 1}, age);
@@ -64,55 +73,96 @@ class NaiveSimulation {
     return steps_;
   }
 
-  // Of the measured window, in milliseconds.
+  // Of the measured window; times in milliseconds.
   std::vector<double> waits;
   std::vector<double> ttfts;
   std::vector<double> tpots;
+  std::int64_t preemptions = 0;
 
  private:
-  enum class State : std::uint8_t { coming, waiting, running, gone };
+  // prefilling: arrived, not yet with the router. waiting: the router has no slot for it. handover: it has a slot and
+  // is not there. queued: it is there, not running.
+  enum class State : std::uint8_t { coming, prefilling, waiting, handover, queued, running, gone };
 
   struct Request {
     sim::Arrival arrival;
     State state = State::coming;
-    std::size_t group = 0;   // while running, or bound
+    std::size_t group = 0;   // once it has, or is bound to, a worker
     std::size_t worker = 0;  // position in the group
-    bool bound = false;      // waits in its worker's own queue
+    bool bound = false;      // to its worker, on arrival
     std::int32_t passes = 0;
-    std::int64_t generated = 0;
-    std::int64_t first_token_ns = 0;
+    std::int64_t serial = 0;     // order of reaching the router
+    std::int64_t generated = 0;  // truly
+    std::int64_t booked = 0;     // as the router counts
+    bool growing = false;        // the router counts on
+    std::int64_t prefilled_ns = 0;
+    std::size_t prefiller = 0;
+    std::int64_t due_ns = 0;          // end of the handover
+    std::int64_t place = 0;           // in its worker's queue
+    std::int64_t entry = 0;           // order of getting slots
+    std::int64_t first_token_ns = 0;  // 0: it has had no slot
     bool timed = true;
   };
 
   struct Group {
-    std::optional<std::int64_t> wake_ns;  // none: sleeps until a request arrives
+    std::optional<std::int64_t> wake_ns;  // none: sleeps until a request comes
     bool stepping = false;
     bool measured = false;
   };
 
   [[nodiscard]] bool measuring() const { return arrived_ > arrivals_.size() / 10; }
 
+  [[nodiscard]] static bool is_at(const Request& request, std::size_t group, std::size_t worker) {
+    return request.group == group && request.worker == worker;
+  }
+  [[nodiscard]] static bool holds_slot(const Request& request) {
+    return request.state == State::handover || request.state == State::queued || request.state == State::running;
+  }
+
+  // Requests in that state on that worker.
+  [[nodiscard]] std::vector<std::size_t> in_state(State state, std::size_t group, std::size_t worker) const {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i].state == state && is_at(requests_[i], group, worker)) all.push_back(i);
+    }
+    return all;
+  }
+  [[nodiscard]] std::vector<std::size_t> running(std::size_t group, std::size_t worker) const {
+    return in_state(State::running, group, worker);
+  }
+  [[nodiscard]] std::int64_t tokens_of(std::size_t index) const {
+    return requests_[index].arrival.prompt.count() + requests_[index].generated;
+  }
   [[nodiscard]] std::int64_t load(std::size_t group, std::size_t worker) const {
     std::int64_t sum = 0;
-    for (const Request& request : requests_) {
-      if (request.state == State::running && request.group == group && request.worker == worker) {
-        sum += request.arrival.prompt.count() + request.generated;
-      }
-    }
+    for (const std::size_t i : running(group, worker)) sum += tokens_of(i);
     return sum;
   }
-  [[nodiscard]] std::int64_t active(std::size_t group, std::size_t worker) const {
-    return std::ranges::count_if(requests_, [&](const Request& request) {
-      return request.state == State::running && request.group == group && request.worker == worker;
-    });
-  }
-  [[nodiscard]] std::int64_t load(std::size_t group) const {
+  // KV space of those in that state, each with the token that it is about to generate.
+  [[nodiscard]] std::int64_t space_of(std::size_t group, std::size_t worker, State state) const {
     std::int64_t sum = 0;
-    for (std::size_t worker = 0; worker < fleet_.workers; ++worker) sum += load(group, worker);
+    for (const std::size_t i : in_state(state, group, worker)) sum += tokens_of(i) + 1;
     return sum;
   }
 
-  // --- the policy's eyes ---
+  // --- the router's books, as the policy sees them ---
+
+  [[nodiscard]] std::int64_t booked_load(std::size_t group, std::size_t worker) const {
+    std::int64_t sum = 0;
+    for (const Request& request : requests_) {
+      if (holds_slot(request) && is_at(request, group, worker)) sum += request.arrival.prompt.count() + request.booked;
+    }
+    return sum;
+  }
+  [[nodiscard]] std::int64_t booked_load(std::size_t group) const {
+    std::int64_t sum = 0;
+    for (std::size_t worker = 0; worker < fleet_.workers; ++worker) sum += booked_load(group, worker);
+    return sum;
+  }
+  [[nodiscard]] std::int32_t slots_held(std::size_t group, std::size_t worker) const {
+    return static_cast<std::int32_t>(std::ranges::count_if(
+        requests_, [&](const Request& request) { return holds_slot(request) && is_at(request, group, worker); }));
+  }
 
   struct Arrays {
     std::vector<WorkerId> workers;
@@ -124,41 +174,58 @@ class NaiveSimulation {
   [[nodiscard]] Arrays arrays(std::size_t group) const {
     Arrays all;
     for (std::size_t worker = 0; worker < fleet_.workers; ++worker) {
-      const auto running = static_cast<std::int32_t>(active(group, worker));
+      const std::int32_t held = slots_held(group, worker);
       all.workers.emplace_back(static_cast<std::uint32_t>(group * fleet_.workers + worker));
-      all.loads.emplace_back(load(group, worker));
+      all.loads.emplace_back(booked_load(group, worker));
       all.slots.push_back(fleet_.slots);
-      all.free_slots.push_back(fleet_.slots - running);
-      all.sequences.push_back(running);
+      all.free_slots.push_back(fleet_.slots - held);
+      all.sequences.push_back(held);
       all.eligible.push_back(1);
     }
     return all;
   }
-  [[nodiscard]] static GroupView view(std::size_t group, const Arrays& arrays) {
-    return {.group = GroupId{static_cast<std::uint32_t>(group)},
-            .workers = arrays.workers,
-            .loads = arrays.loads,
-            .slots = arrays.slots,
-            .free_slots = arrays.free_slots,
-            .sequences = arrays.sequences,
-            .eligible = arrays.eligible};
+  [[nodiscard]] std::vector<Arrays> all_arrays() const {
+    std::vector<Arrays> all;
+    for (std::size_t group = 0; group < fleet_.groups; ++group) all.push_back(arrays(group));
+    return all;
+  }
+  [[nodiscard]] static std::vector<GroupView> views_of(const std::vector<Arrays>& all) {
+    std::vector<GroupView> views;
+    for (std::size_t group = 0; group < all.size(); ++group) {
+      views.push_back({.group = GroupId{static_cast<std::uint32_t>(group)},
+                       .workers = all[group].workers,
+                       .loads = all[group].loads,
+                       .slots = all[group].slots,
+                       .free_slots = all[group].free_slots,
+                       .sequences = all[group].sequences,
+                       .eligible = all[group].eligible});
+    }
+    return views;
   }
   [[nodiscard]] Candidate candidate(std::size_t index) const {
     const Request& request = requests_[index];
     return {.request = {.id = RequestId{index}, .prompt = request.arrival.prompt},
             .weight = request.arrival.prompt,
-            .serial = index,
+            .serial = static_cast<std::uint64_t>(request.serial),
             .passes = request.passes};
+  }
+  // Those that wait, in the order in which they reached the router.
+  [[nodiscard]] std::vector<std::size_t> waiting() const {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i].state == State::waiting) all.push_back(i);
+    }
+    std::ranges::sort(all, {}, [this](std::size_t i) { return requests_[i].serial; });
+    return all;
   }
 
   // --- what happens ---
 
   void act() {
     const std::optional<std::size_t> group = next_group();
-    const std::int64_t next_arrival = arrivals_[arrived_].at.count();
-    const bool asleep = std::ranges::any_of(groups_, [](const Group& each) { return !each.wake_ns; });
-    if (!group || (asleep && next_arrival < *groups_[*group].wake_ns)) {
-      arrive(next_arrival);
+    const bool asleep = std::ranges::any_of(groups_, [](const Group& each) { return !each.stepping; });
+    if (!group || (asleep && next_event_ns() < *groups_[*group].wake_ns)) {
+      take_requests(next_event_ns());
     } else {
       wake(*group, *groups_[*group].wake_ns);
     }
@@ -168,29 +235,57 @@ class NaiveSimulation {
     std::optional<std::size_t> next;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (!groups_[i].wake_ns) continue;
-      if (!next || std::pair{*groups_[i].wake_ns, load(i)} < std::pair{*groups_[*next].wake_ns, load(*next)}) next = i;
+      if (!next ||
+          std::pair{*groups_[i].wake_ns, booked_load(i)} < std::pair{*groups_[*next].wake_ns, booked_load(*next)}) {
+        next = i;
+      }
     }
     return next;
   }
 
+  [[nodiscard]] std::int64_t next_event_ns() const {
+    const std::int64_t arrival = arrivals_[arrived_].at.count();
+    const auto prompt = prefill_ ? prefill_->next() : std::nullopt;
+    return prompt ? std::min(arrival, prompt->count()) : arrival;
+  }
+
   // All that has come by now.
-  void arrive(std::int64_t now_ns) {
-    if (arrivals_[arrived_].at.count() > now_ns) return;
-    for (; arrived_ < arrivals_.size() && arrivals_[arrived_].at.count() <= now_ns; ++arrived_) {
-      requests_[arrived_].state = State::waiting;
-      policy_->arrived(candidate(arrived_));
-      if (policy_->binding() == Binding::immediate) bind(arrived_);
+  void take_requests(std::int64_t now_ns) {
+    const std::int64_t before = serials_;
+    while (arrived_ < arrivals_.size() && next_event_ns() <= now_ns) {
+      const auto prompt = prefill_ ? prefill_->next() : std::nullopt;
+      if (prompt && prompt->count() <= arrivals_[arrived_].at.count()) {
+        const auto ready = prefill_->pop();
+        requests_[ready.id.value()].prefiller = ready.instance;
+        reach_router(ready.id.value(), ready.at.count());
+      } else {
+        arrive(arrived_++);
+      }
     }
     for (Group& group : groups_) {
-      if (!group.wake_ns) group.wake_ns = now_ns;
+      if (serials_ > before && !group.stepping) group.wake_ns = now_ns;
     }
   }
 
+  void arrive(std::size_t index) {
+    const sim::Arrival& arrival = arrivals_[index];
+    if (!prefill_) return reach_router(index, arrival.at.count());
+    requests_[index].state = State::prefilling;
+    prefill_->submit(RequestId{index}, arrival.prompt, arrival.at);
+  }
+
+  void reach_router(std::size_t index, std::int64_t now_ns) {
+    Request& request = requests_[index];
+    request.state = State::waiting;
+    request.prefilled_ns = now_ns;
+    request.serial = serials_++;
+    policy_->arrived(candidate(index));
+    if (policy_->binding() == Binding::immediate) bind(index);
+  }
+
   void bind(std::size_t index) {
-    std::vector<Arrays> all;
-    for (std::size_t group = 0; group < fleet_.groups; ++group) all.push_back(arrays(group));
-    std::vector<GroupView> views;
-    for (std::size_t group = 0; group < fleet_.groups; ++group) views.push_back(view(group, all[group]));
+    const std::vector<Arrays> all = all_arrays();
+    const std::vector<GroupView> views = views_of(all);
     std::vector<Queued> queued(fleet_.all_workers());
     for (const Request& request : requests_) {
       if (request.state != State::waiting || !request.bound) continue;
@@ -207,115 +302,189 @@ class NaiveSimulation {
 
   void wake(std::size_t group, std::int64_t now_ns) {
     if (groups_[group].stepping) finish_step(group, now_ns);
-    arrive(now_ns);
+    groups_[group].stepping = true;  // it is up: requests do not wake it once more
+    take_requests(now_ns);
     if (arrived_ == arrivals_.size()) return;
     if (policy_->binding() == Binding::immediate) {
       serve_queues(group, now_ns);
     } else {
       serve_pool(group, now_ns);
     }
+    end_handovers(group, now_ns);
     start_step(group, now_ns);
   }
 
   void tell_admitted(std::size_t index) {
     const Request& request = requests_[index];
-    policy_->admitted(
-        {.id = RequestId{index}, .prompt = request.arrival.prompt, .generated = Tokens{request.generated}},
-        GroupId{static_cast<std::uint32_t>(request.group)},
-        WorkerId{static_cast<std::uint32_t>(request.group * fleet_.workers + request.worker)});
+    policy_->admitted({.id = RequestId{index}, .prompt = request.arrival.prompt, .generated = Tokens{request.booked}},
+                      GroupId{static_cast<std::uint32_t>(request.group)},
+                      WorkerId{static_cast<std::uint32_t>(request.group * fleet_.workers + request.worker)});
   }
 
   void finish_step(std::size_t group, std::int64_t now_ns) {
-    policy_->stepped(GroupId{static_cast<std::uint32_t>(group)}, Steps{1});
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      Request& request = requests_[i];
-      if (request.state != State::running || request.group != group) continue;
-      if (++request.generated < request.arrival.output.count()) continue;
-      request.state = State::gone;
-      policy_->left(RequestId{i}, Tokens{request.generated}, LeaseEnd::finished);
-      const std::int64_t after_first = request.arrival.output.count() - 1;
-      if (!request.timed || !groups_[group].measured || after_first == 0) continue;
-      tpots.push_back(static_cast<double>(now_ns - request.first_token_ns) / 1e6 / static_cast<double>(after_first));
+    for (Request& request : requests_) {
+      if (request.group != group || !holds_slot(request)) continue;
+      if (request.state == State::running) ++request.generated;
+      if (request.growing) ++request.booked;
     }
+    policy_->stepped(GroupId{static_cast<std::uint32_t>(group)}, Steps{1});
+    std::vector<std::size_t> ended;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      const Request& request = requests_[i];
+      const bool runs = request.state == State::running && request.group == group;
+      if (runs && request.generated == request.arrival.output.count()) ended.push_back(i);
+    }
+    std::ranges::sort(ended, {}, [this](std::size_t i) { return requests_[i].entry; });
+    for (const std::size_t i : ended) finish(i, groups_[group].measured, now_ns);
+  }
+
+  void finish(std::size_t index, bool measured, std::int64_t now_ns) {
+    Request& request = requests_[index];
+    request.state = State::gone;
+    policy_->left(RequestId{index}, Tokens{request.generated}, LeaseEnd::finished);
+    const std::int64_t after_first = request.arrival.output.count() - 1;
+    if (!request.timed || !measured || after_first == 0) return;
+    tpots.push_back(static_cast<double>(now_ns - request.first_token_ns) / 1e6 / static_cast<double>(after_first));
   }
 
   void serve_queues(std::size_t group, std::int64_t now_ns) {
     for (std::size_t worker = 0; worker < fleet_.workers; ++worker) {
-      for (std::size_t i = 0; i < requests_.size() && active(group, worker) < fleet_.slots; ++i) {
-        const Request& request = requests_[i];
-        const bool here = request.bound && request.group == group && request.worker == worker;
-        if (request.state == State::waiting && here) start(i, group, worker, now_ns);
+      for (const std::size_t i : waiting()) {
+        if (slots_held(group, worker) == fleet_.slots) break;
+        if (is_at(requests_[i], group, worker)) admit(i, group, worker, requests_[i].prefilled_ns, now_ns);
       }
     }
   }
 
   void serve_pool(std::size_t group, std::int64_t now_ns) {
     std::vector<Candidate> pool;
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      if (requests_[i].state == State::waiting) pool.push_back(candidate(i));
-    }
+    for (const std::size_t i : waiting()) pool.push_back(candidate(i));
     if (pool.empty()) return;
-    std::vector<Arrays> all;
-    for (std::size_t each = 0; each < fleet_.groups; ++each) all.push_back(arrays(each));
-    std::vector<GroupView> views;
-    for (std::size_t each = 0; each < fleet_.groups; ++each) views.push_back(view(each, all[each]));
+    const std::vector<Arrays> all = all_arrays();
+    const std::vector<GroupView> views = views_of(all);
     std::vector<Choice> choices;
     dynamic_cast<PooledPolicy&>(*policy_).decide({.group = views[group], .pool = pool, .groups = views}, random_,
                                                  choices);
     for (const Choice& choice : choices) {
       const std::size_t admitted = pool[choice.candidate].request.id.value();
-      start(admitted, group, choice.worker, now_ns);
-      for (std::size_t older = 0; older < admitted; ++older) {
-        // Those that stay behind; the ones admitted in this round lose nothing by it.
-        requests_[older].passes += 1;
+      admit(admitted, group, choice.worker, now_ns, now_ns);
+      for (const std::size_t still : waiting()) {
+        if (requests_[still].serial < requests_[admitted].serial) requests_[still].passes += 1;
       }
     }
   }
 
-  void start(std::size_t index, std::size_t group, std::size_t worker, std::int64_t now_ns) {
+  void admit(std::size_t index, std::size_t group, std::size_t worker, std::int64_t handover_ns, std::int64_t now_ns) {
     Request& request = requests_[index];
-    request.state = State::running;
+    request.state = State::handover;
     request.group = group;
     request.worker = worker;
-    request.first_token_ns = -1;
+    // One that was bound long ago is there by now.
+    request.due_ns = std::max(now_ns, handover_ns + fleet_.admission_delay.duration(request.arrival.prompt).count());
     tell_admitted(index);
-    if (measuring()) waits.push_back(static_cast<double>(now_ns - request.arrival.at.count()) / 1e6);
+    if (measuring()) waits.push_back(static_cast<double>(now_ns - request.prefilled_ns) / 1e6);
+  }
+
+  void end_handovers(std::size_t group, std::int64_t now_ns) {
+    std::vector<std::size_t> done;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      const Request& request = requests_[i];
+      if (request.state == State::handover && request.group == group && request.due_ns <= now_ns) done.push_back(i);
+    }
+    std::ranges::sort(done, {}, [this](std::size_t i) { return std::pair{requests_[i].due_ns, i}; });
+    for (const std::size_t i : done) {
+      requests_[i].state = State::queued;
+      requests_[i].place = last_place_++;
+      if (!prefill_) continue;
+      prefill_->pulled(requests_[i].prefiller, requests_[i].arrival.prompt, std::chrono::nanoseconds{now_ns});
+    }
   }
 
   void start_step(std::size_t group, std::int64_t now_ns) {
-    Step step{.group = group, .start_ns = now_ns, .measured = measuring()};
+    std::vector<std::size_t> entered;
+    Step step{.group = group, .start_ns = now_ns, .duration_ns = 0, .loads = {}, .measured = measuring()};
+    std::int64_t preempted = 0;
     for (std::size_t worker = 0; worker < fleet_.workers; ++worker) {
+      preempted += preempt(group, worker);
+      fill_slots(group, worker, entered);
       step.loads.push_back(load(group, worker));
-      step.active += active(group, worker);
+      step.active += std::ssize(running(group, worker));
     }
-    const std::int64_t duration = fleet_.step_time.duration(Tokens{std::ranges::max(step.loads)}).count();
     Group& its = groups_[group];
-    its.stepping = step.active > 0;
     its.measured = step.measured;
-    if (!its.stepping) {
-      its.wake_ns.reset();
+    its.stepping = step.active > 0;
+    if (!its.stepping) return fall_asleep(group, now_ns);
+    step.duration_ns = fleet_.step_time.duration(Tokens{std::ranges::max(step.loads)}).count();
+    its.wake_ns = now_ns + step.duration_ns;
+    if (step.measured) preemptions += preempted;
+    for (const std::size_t i : entered) note_entry(i, *its.wake_ns, step.measured);
+    steps_.push_back(std::move(step));
+  }
+
+  std::int64_t preempt(std::size_t group, std::size_t worker) {
+    std::int64_t count = 0;
+    while (running(group, worker).size() > 1 && space_of(group, worker, State::running) > fleet_.kv_capacity.count()) {
+      const auto youngest =
+          std::ranges::max(running(group, worker), {}, [this](std::size_t i) { return requests_[i].entry; });
+      requests_[youngest].state = State::queued;
+      requests_[youngest].place = first_place_--;
+      ++count;
+    }
+    return count;
+  }
+
+  void fill_slots(std::size_t group, std::size_t worker, std::vector<std::size_t>& entered) {
+    while (std::ssize(running(group, worker)) < fleet_.slots) {
+      const auto queue = in_state(State::queued, group, worker);
+      if (queue.empty()) return;
+      const auto first = std::ranges::min(queue, {}, [this](std::size_t i) { return requests_[i].place; });
+      const std::int64_t space = space_of(group, worker, State::running) + tokens_of(first) + 1;
+      if (!running(group, worker).empty() && space > fleet_.kv_capacity.count()) return;
+      requests_[first].state = State::running;
+      requests_[first].entry = ++entries_;
+      entered.push_back(first);
+    }
+  }
+
+  void note_entry(std::size_t index, std::int64_t token_ns, bool measured) {
+    Request& request = requests_[index];
+    if (request.first_token_ns != 0) {  // preempted before: its first report corrects the books
+      request.booked = request.generated;
+      policy_->aged(RequestId{index}, Tokens{request.generated});
       return;
     }
-    its.wake_ns = now_ns + duration;
-    step.duration_ns = duration;
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      Request& request = requests_[i];
-      if (request.state != State::running || request.group != group || request.first_token_ns != -1) continue;
-      request.first_token_ns = *its.wake_ns;
-      policy_->aged(RequestId{i}, Tokens{0});
-      if (step.measured) ttfts.push_back(static_cast<double>(*its.wake_ns - request.arrival.at.count()) / 1e6);
+    request.first_token_ns = token_ns;
+    if (!request.timed) return;
+    request.growing = true;
+    policy_->aged(RequestId{index}, Tokens{0});
+    if (measured) ttfts.push_back(static_cast<double>(token_ns - request.arrival.at.count()) / 1e6);
+  }
+
+  // Until a request comes, a handover ends, or an empty step has passed with requests that the policy left waiting.
+  void fall_asleep(std::size_t group, std::int64_t now_ns) {
+    std::optional<std::int64_t> wake_ns;
+    const auto wake_by = [&wake_ns](std::int64_t at_ns) { wake_ns = wake_ns ? std::min(*wake_ns, at_ns) : at_ns; };
+    for (const Request& request : requests_) {
+      if (request.state == State::handover && request.group == group) wake_by(request.due_ns);
     }
-    steps_.push_back(std::move(step));
+    const std::int64_t empty_step = fleet_.step_time.duration(Tokens{0}).count();
+    if (policy_->binding() == Binding::pooled && !waiting().empty() && empty_step > 0) wake_by(now_ns + empty_step);
+    groups_[group].wake_ns = wake_ns;
   }
 
   sim::Fleet fleet_;
   std::unique_ptr<Policy> policy_;
   Random random_;
   std::vector<sim::Arrival> arrivals_;
+  std::optional<engine::PrefillStage> prefill_;
   std::size_t arrived_ = 0;
   std::vector<Request> requests_;  // those that arrive, by arrival, then those that ran from the start
   std::vector<Group> groups_;
   std::vector<Step> steps_;
+  std::int64_t serials_ = 0;
+  std::int64_t entries_ = 0;
+  std::int64_t first_place_ = -1;
+  std::int64_t last_place_ = std::int64_t{1} << 32;  // behind those that ran from the start
 };
 
 }  // namespace balanceroute

@@ -97,6 +97,8 @@ BAD_FLAGS = [
     (["--repeat", "0"], "--repeat = 0: expected 1..1000000"),
     (["--fixed-ms", "0", "--per-token-ms", "0"], "expected a step to take some time"),
     (["--min-output", "99999"], "no request has 99999 output tokens or more, as --min-output asks"),
+    (["--kv-capacity-tokens", "1000"], "--kv-capacity-tokens = 1000: expected at least "),
+    (["--prefill-instances", "-1"], "--prefill-instances = -1: expected 0..4096"),
     (["--arrivals", "uniform"], "--arrivals = uniform: expected one of poisson, trace"),
     (["--json", "/"], "/: is a folder: expected a file to write"),
     (["--json", "/no/such/folder/runs.json"], "/no/such/folder/runs.json: cannot be written"),

@@ -18,25 +18,39 @@ namespace {
 
 using trace::TraceRequest;
 
+constexpr int kLongestOutput = 40;
+
 // A script is a trace that is played once with its own times.
-std::vector<TraceRequest> some_script() {
+std::vector<TraceRequest> some_script(int longest_prompt) {
   std::vector<TraceRequest> script;
   Nanoseconds now{0};
   for (int left = *rc::gen::inRange(2, 60); left > 0; --left) {
     script.push_back({.arrival = now,
-                      .prompt = Tokens{*rc::gen::inRange(1, 4000)},
-                      .output = Tokens{*rc::gen::element(1, 1, 2, 3, 5, 12, 40)}});
+                      .prompt = Tokens{*rc::gen::inRange(1, longest_prompt + 1)},
+                      .output = Tokens{*rc::gen::element(1, 1, 2, 3, 5, 12, kLongestOutput)}});
     now += Nanoseconds{*rc::gen::element(0, 1, 1'000'000, 10'000'000, 13'000'000, 400'000'000)};
   }
   script.back().arrival += std::chrono::milliseconds{1};  // so that the script spans some time
   return script;
 }
 
-Fleet some_fleet() {
-  return {.groups = *rc::gen::inRange<std::size_t>(1, 4),
-          .workers = *rc::gen::inRange<std::size_t>(2, 5),
-          .slots = *rc::gen::inRange(1, 5),
-          .step_time = {.fixed_ms = 10, .per_token_ms = *rc::gen::element(0.0, 1e-4, 1e-2)}};
+std::optional<engine::PrefillSettings> some_prefill() {
+  if (*rc::gen::arbitrary<bool>()) return std::nullopt;
+  return engine::PrefillSettings{.instances = *rc::gen::inRange<std::size_t>(1, 4),
+                                 .time = {.fixed_ms = 5, .per_token_ms = *rc::gen::element(0.0, 1e-3, 1e-2)},
+                                 .kv_capacity = *rc::gen::element(Tokens{60}, Tokens{6000}, Tokens{1 << 30})};
+}
+
+Fleet some_fleet(int longest_prompt) {
+  const Tokens largest_request{longest_prompt + kLongestOutput};
+  return {
+      .groups = *rc::gen::inRange<std::size_t>(1, 4),
+      .workers = *rc::gen::inRange<std::size_t>(2, 5),
+      .slots = *rc::gen::inRange(1, 5),
+      .step_time = {.fixed_ms = 10, .per_token_ms = *rc::gen::element(0.0, 1e-4, 1e-2)},
+      .kv_capacity = *rc::gen::element(engine::Group::kUnlimited, largest_request, largest_request * 2),
+      .admission_delay = {.fixed_ms = *rc::gen::element(0.0, 5.0, 30.0), .per_token_ms = *rc::gen::element(0.0, 1e-3)},
+      .prefill = some_prefill()};
 }
 
 PolicyParams some_policy_params() {
@@ -46,7 +60,9 @@ PolicyParams some_policy_params() {
           .greedy_threshold = *rc::gen::inRange(0, 8),
           .worker_order = *rc::gen::element<std::string>("load", "capacity"),
           .stage1_window = *rc::gen::inRange(1, 8),
-          .max_passes = *rc::gen::element(1, 3, 64)};
+          .max_passes = *rc::gen::element(1, 3, 64),
+          // A small one makes br_fit hold requests back even from an empty group.
+          .br_fit = {.fixed_step_tokens = *rc::gen::element(1e5, 10.0)}};
 }
 
 NaiveSimulation::Step plain(const SimulatedStep& step, bool measured) {
@@ -71,8 +87,9 @@ void require_same(const Summary& told, const std::vector<double>& values) {
 // the measured window holds the same waits, times to first token and times per token.
 TEST(SimulationProperty, EqualsTheNaiveSimulationStepByStep) {
   check_property(500, [] {
-    const auto script = some_script();
-    const Fleet fleet = some_fleet();
+    const int longest_prompt = *rc::gen::element(40, 4000);
+    const auto script = some_script(longest_prompt);
+    const Fleet fleet = some_fleet(longest_prompt);
     const PolicyParams policy = some_policy_params();
     const RequestStream stream{script, {.arrivals = ArrivalLaw::trace, .rate_per_second = trace::arrival_rate(script)}};
     std::vector<Arrival> arrivals;
@@ -104,6 +121,7 @@ TEST(SimulationProperty, EqualsTheNaiveSimulationStepByStep) {
     const RunResult result = fast.result();
     require(result.steps == std::ranges::count_if(expected, &NaiveSimulation::Step::measured));
     if (result.steps == 0) return;
+    require(result.preemptions == slow.preemptions);
     require_same(result.pool_wait_ms, slow.waits);
     require_same(result.ttft_ms, slow.ttfts);
     require_same(result.tpot_ms, slow.tpots);

@@ -54,6 +54,41 @@ TEST(Experiment, RefusesTraceArrivalsWhereThereAreNone) {
             std::string{kSegment} + ": has no arrival times that differ: expected --arrivals poisson");
 }
 
+TEST(Experiment, RefusesKvSpaceThatCannotHoldARequest) {
+  EXPECT_EQ(refusal([](SimulateParams& p) { p.limit = 100, p.kv_capacity_tokens = 1000; }),
+            "--kv-capacity-tokens = 1000: expected at least 4036, the largest request of " + std::string{kSegment});
+  EXPECT_EQ(refusal([](SimulateParams& p) { p.limit = 100, p.kv_capacity_tokens = 4036; }), "");
+}
+
+// Law: every setting of the model changes what comes out.
+TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
+  const auto ttft = [](auto change) {
+    SimulateParams params;
+    params.trace = kSegment;
+    params.limit = 400;
+    params.policies = {"br_0"};
+    params.kv_capacity_tokens = 100'000;
+    params.prefill_instances = 2;
+    change(params);
+    return Experiment::prepare(params).value().run(1).front().result.ttft_ms.mean;
+  };
+  const double plain = ttft([](SimulateParams&) {});
+  EXPECT_NE(ttft([](SimulateParams& p) { p.groups = 2; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.slots = 60; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.repeat = 2; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.warm_start = false; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.arrivals = "trace"; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.fixed_ms = 20; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.per_token_ms *= 2; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.kv_capacity_tokens = 60'000; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.admission_delay_ms = 5; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.transfer_per_token_ms = 0.01; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_instances = 3; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_ms = 30; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_per_token_ms = 0.1; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_kv_tokens = 100; }), plain);
+}
+
 // Law: limit and least output choose the requests; what is chosen arrives from 0 on.
 TEST(Experiment, ChoosesRequests) {
   SimulateParams params;

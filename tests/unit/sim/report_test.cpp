@@ -69,6 +69,7 @@ TEST(JsonReport, NamesEveryFigure) {
   EXPECT_EQ(told["busy_fraction"], result.busy_fraction);
   EXPECT_EQ(told["steps"], result.steps);
   EXPECT_EQ(told["forced_admissions"], result.forced_admissions);
+  EXPECT_EQ(told["preemptions"], result.preemptions);
   EXPECT_EQ(told["energy_joule_per_token"], result.energy_joule_per_token);
   EXPECT_EQ(told["settings"]["r_max"], 4);
   EXPECT_EQ(told["settings"]["greedy_threshold"], "auto");

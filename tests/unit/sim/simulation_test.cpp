@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "policy/registry.hpp"
@@ -157,6 +160,101 @@ TEST(Simulation, OneTokenOutputsHaveNoTimePerToken) {
   EXPECT_EQ(result.tpot_ms.p99, 0);
   EXPECT_GT(result.ttft_ms.count, 20U);
   EXPECT_GT(result.ttft_ms.mean, 20);
+}
+
+Simulation simulation_of(const Fleet& fleet, const std::vector<TraceRequest>& script, std::unique_ptr<Policy> policy) {
+  const StreamSettings as_it_is{.arrivals = ArrivalLaw::trace, .rate_per_second = trace::arrival_rate(script)};
+  return {fleet, std::move(policy), RequestStream{script, as_it_is}, 1};
+}
+
+Simulation simulation_of(const Fleet& fleet, const std::vector<TraceRequest>& script, const std::string& policy) {
+  return simulation_of(fleet, script, make_policy({.name = policy}).value());
+}
+
+// Two workers of one slot; steps of 10 ms and 1 ms a token.
+Fleet small_fleet() {
+  return {.groups = 1, .workers = 2, .slots = 1, .step_time = {.fixed_ms = 10, .per_token_ms = 1}};
+}
+
+// Law: an admission takes its delay to reach the worker and holds its slot meanwhile; it enters with the first step
+// after that, and an empty group starts just then.
+TEST(Simulation, AdmissionsTakeTheirDelay) {
+  Fleet fleet = small_fleet();
+  fleet.admission_delay = {.fixed_ms = 3, .per_token_ms = 0.1};
+  const std::vector script{request(0, 10, 2), request(0, 20, 1), request(kLater, 1, 1)};
+  EXPECT_THAT(steps_of(simulation_of(fleet, script, "br_0")),
+              ElementsAre(Told{0, 4, 20, {10, 0}}, Told{0, 24, 30, {11, 20}}));
+}
+
+// Law: what an immediate policy bound is handed over while it waits for a slot; a pooled admission only begins then.
+TEST(Simulation, BoundRequestsAreHandedOverWhileTheyWait) {
+  Fleet fleet = small_fleet();
+  fleet.workers = 1;
+  fleet.admission_delay = {.fixed_ms = 5};
+  const std::vector script{request(0, 10, 1), request(0, 10, 1), request(kLater, 1, 1)};
+  EXPECT_THAT(steps_of(simulation_of(fleet, script, "least_tokens")),
+              ElementsAre(Told{0, 5, 20, {10}}, Told{0, 25, 20, {10}}));
+  EXPECT_THAT(steps_of(simulation_of(fleet, script, "br_0")), ElementsAre(Told{0, 5, 20, {10}}, Told{0, 30, 20, {10}}));
+}
+
+// Law: with prefill instances a request reaches the router when its prompt is ready; of one instance one by one.
+TEST(Simulation, RequestsReachTheRouterWhenPrefilled) {
+  Fleet fleet = small_fleet();
+  fleet.prefill = engine::PrefillSettings{.instances = 1, .time = {.fixed_ms = 100}};
+  const std::vector script{request(0, 10, 1), request(0, 20, 1), request(kLater, 1, 1)};
+  EXPECT_THAT(steps_of(simulation_of(fleet, script, "br_0")),
+              ElementsAre(Told{0, 100, 20, {10, 0}}, Told{0, 200, 30, {20, 0}}));
+}
+
+// Law: prefill KV is held until the worker has the prompt: while the only slot is busy the next prompt cannot start.
+TEST(Simulation, PrefillWaitsForItsKvToBePulled) {
+  Fleet fleet = small_fleet();
+  fleet.workers = 1;
+  fleet.prefill = engine::PrefillSettings{.instances = 1, .time = {.fixed_ms = 10}, .kv_capacity = Tokens{25}};
+  const std::vector script{request(0, 10, 4), request(0, 10, 1), request(0, 20, 1), request(kLater, 1, 1)};
+  // The first is pulled at 10, the second at 96 when the first has left, and only then the third is prefilled.
+  EXPECT_THAT(steps_of(simulation_of(fleet, script, "least_tokens")),
+              ElementsAre(Told{0, 10, 20, {10}}, Told{0, 30, 21, {11}}, Told{0, 51, 22, {12}}, Told{0, 73, 23, {13}},
+                          Told{0, 96, 20, {10}}, Told{0, 116, 30, {20}}));
+}
+
+// Law: where KV space runs out the youngest is preempted, counted, and finishes later.
+TEST(Simulation, CountsPreemptions) {
+  Fleet fleet = small_fleet();
+  fleet.workers = 1;
+  fleet.slots = 2;
+  std::vector script{request(0, 1, 1)};
+  for (std::int64_t i = 0; i < 20; ++i) script.push_back(request(1000 * i, 10, 20));
+  script.push_back(request(kLater, 1, 1));
+  fleet.kv_capacity = Tokens{40};
+  std::ranges::for_each(script, [](TraceRequest& each) { each.arrival /= 4; });
+  const RunResult tight = simulation_of(fleet, script, "least_tokens").run();
+  EXPECT_GT(tight.preemptions, 5);
+  fleet.kv_capacity = Tokens{60};
+  const RunResult roomy = simulation_of(fleet, script, "least_tokens").run();
+  EXPECT_EQ(roomy.preemptions, 0);
+  EXPECT_GT(tight.tpot_ms.max, roomy.tpot_ms.max);
+}
+
+// ReluctantPolicy gives the oldest request to the first worker, but only when asked for the third time.
+class ReluctantPolicy final : public PooledPolicy {
+ public:
+  std::string_view name() const override { return "reluctant"; }
+  double score(const FleetView&, GroupId, std::size_t, const Candidate&) const override { return 0; }
+  std::string_view score_meaning() const override { return "nothing"; }
+  void decide(const RoundInput&, Random&, std::vector<Choice>& choices) override {
+    if (++asked_ % 3 == 0) choices.push_back({.candidate = 0, .worker = 0, .stage = Stage::single});
+  }
+
+ private:
+  int asked_ = 0;
+};
+
+// Law: a policy that leaves an empty group without work is asked again an empty step later.
+TEST(Simulation, AnEmptyGroupAsksAgainWhileRequestsWait) {
+  const std::vector script{request(0, 10, 1), request(kLater, 1, 1)};
+  EXPECT_THAT(steps_of(simulation_of(small_fleet(), script, std::make_unique<ReluctantPolicy>())),
+              ElementsAre(Told{0, 20, 20, {10, 0}}));
 }
 
 }  // namespace
