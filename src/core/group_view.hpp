@@ -12,9 +12,12 @@
 
 namespace balanceroute {
 
+// KV space of a worker without a limit; far from overflow when charged.
+inline constexpr Tokens kUnlimitedKv{std::int64_t{1} << 60};
+
 // GroupView is one group as it stands now: an entry per worker attached to the barrier (ready or draining), by
 // position.
-//   Units    loads in tokens a step; slots and sequences in sequences.
+//   Units    loads in tokens a step; slots and sequences in sequences; KV space in tokens resident.
 //   Shape    all spans have size() entries; positions follow WorkerId order.
 //   Valid    until the ledger it came from changes.
 struct GroupView {
@@ -24,14 +27,15 @@ struct GroupView {
   std::span<const std::int32_t> slots;
   std::span<const std::int32_t> free_slots;
   std::span<const std::int32_t> sequences;  // dispatched and running
+  std::span<const Tokens> kv_free;          // KV space not charged to a request; kUnlimitedKv without a limit
   std::span<const std::uint8_t> eligible;   // 1: takes admissions
 
   // G, everything that waits at the barrier.
   [[nodiscard]] std::size_t size() const { return workers.size(); }
   [[nodiscard]] Tokens envelope() const { return largest_load(loads); }
 
-  [[nodiscard]] bool has_room(std::size_t position, std::int32_t sequence_count) const {
-    return eligible[position] != 0 && free_slots[position] >= sequence_count;
+  [[nodiscard]] bool has_room(std::size_t position, std::int32_t sequence_count, Tokens kv = Tokens{0}) const {
+    return eligible[position] != 0 && free_slots[position] >= sequence_count && kv_free[position] >= kv;
   }
 };
 

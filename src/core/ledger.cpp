@@ -118,6 +118,7 @@ void Ledger::attach(WorkerId worker) {
   insert_at(group.free_slots, place, joining.slots);
   insert_at(group.sequences, place, 0);
   insert_at(group.running, place, 0);
+  insert_at(group.kv_free, place, kUnlimitedKv);
   insert_at(group.eligible, place, std::uint8_t{0});
   refresh(joining.group);
 }
@@ -132,6 +133,7 @@ void Ledger::detach(WorkerId worker) {
   erase_at(group.free_slots, place);
   erase_at(group.sequences, place);
   erase_at(group.running, place);
+  erase_at(group.kv_free, place);
   erase_at(group.eligible, place);
   refresh(leaving.group);
 }
@@ -151,6 +153,7 @@ void Ledger::refresh(GroupId id) {
                         .slots = group.slots,
                         .free_slots = group.free_slots,
                         .sequences = group.sequences,
+                        .kv_free = group.kv_free,
                         .eligible = group.eligible};
 }
 

@@ -189,6 +189,7 @@ class Ledger {
     std::vector<std::int32_t> free_slots;
     std::vector<std::int32_t> sequences;
     std::vector<std::int32_t> running;
+    std::vector<Tokens> kv_free;
     std::vector<std::uint8_t> eligible;
   };
   struct Worker {

@@ -17,6 +17,7 @@ namespace balanceroute {
 struct Candidate {
   Request request;
   Tokens weight;             // D, its load on entry
+  Tokens kv{0};              // KV space that its worker must have free
   std::uint64_t serial = 0;  // its place in the order of arrival
   std::int32_t passes = 0;   // admissions of later candidates it has watched
 };

@@ -14,13 +14,17 @@ namespace balanceroute {
 inline constexpr Tokens kMaxTokens{std::int64_t{1} << 31};
 
 // Request is `sequences` answers to one prompt, admitted together on one worker.
-//   prompt     tokens of the prompt, of one sequence
-//   generated  tokens one sequence has already generated on entry (its age; 0 but for a request that resumes)
+//   prompt        tokens of the prompt, of one sequence
+//   generated     tokens one sequence has already generated on entry (its age; 0 but for a request that resumes)
+//   output_limit  most tokens that one sequence may generate, age included
+//   prompt_key    equal for equal prompts (a keyed hash); 0: not known
 struct Request {
   RequestId id;
   Tokens prompt;
   Tokens generated{0};
   std::int32_t sequences = 1;
+  Tokens output_limit = kMaxTokens;
+  std::uint64_t prompt_key = 0;
 };
 
 // Whether the sizes are ones the core can count with.

@@ -16,6 +16,7 @@ struct GroupSketch {
     std::int32_t free_slots = 1;
     bool eligible = true;
     std::int32_t sequences = 0;
+    Tokens kv_free = kUnlimitedKv;
   };
 
   GroupSketch() = default;
@@ -29,6 +30,7 @@ struct GroupSketch {
     slots.push_back(worker.sequences + worker.free_slots);
     free_slots.push_back(worker.free_slots);
     sequences.push_back(worker.sequences);
+    kv_free.push_back(worker.kv_free);
     eligible.push_back(worker.eligible ? 1 : 0);
   }
 
@@ -39,6 +41,7 @@ struct GroupSketch {
             .slots = slots,
             .free_slots = free_slots,
             .sequences = sequences,
+            .kv_free = kv_free,
             .eligible = eligible};
   }
 
@@ -47,6 +50,7 @@ struct GroupSketch {
   std::vector<std::int32_t> slots;
   std::vector<std::int32_t> free_slots;
   std::vector<std::int32_t> sequences;
+  std::vector<Tokens> kv_free;
   std::vector<std::uint8_t> eligible;
 };
 
