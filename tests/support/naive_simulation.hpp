@@ -168,6 +168,7 @@ class NaiveSimulation {
     std::vector<WorkerId> workers;
     std::vector<Tokens> loads;
     std::vector<std::int32_t> slots, free_slots, sequences;
+    std::vector<Tokens> kv_free;
     std::vector<std::uint8_t> eligible;
   };
 
@@ -180,6 +181,7 @@ class NaiveSimulation {
       all.slots.push_back(fleet_.slots);
       all.free_slots.push_back(fleet_.slots - held);
       all.sequences.push_back(held);
+      all.kv_free.push_back(kUnlimitedKv);
       all.eligible.push_back(1);
     }
     return all;
@@ -198,6 +200,7 @@ class NaiveSimulation {
                        .slots = all[group].slots,
                        .free_slots = all[group].free_slots,
                        .sequences = all[group].sequences,
+                       .kv_free = all[group].kv_free,
                        .eligible = all[group].eligible});
     }
     return views;
