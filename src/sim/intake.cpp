@@ -3,6 +3,14 @@
 #include <utility>
 
 namespace balanceroute::sim {
+namespace {
+
+// What a router may know of it.
+Request request_of(RequestId id, const Arrival& arrival) {
+  return {.id = id, .prompt = arrival.prompt, .prompt_key = arrival.prompt_key};
+}
+
+}  // namespace
 
 Intake::Intake(RequestStream stream, const std::optional<engine::PrefillSettings>& prefill)
     : stream_{std::move(stream)} {
@@ -24,7 +32,7 @@ std::optional<Request> Intake::advance() {
     PendingRequest& pending = pending_.at(ready.id);
     pending.prefilled = ready.at;
     pending.prefiller = ready.instance;
-    return Request{.id = ready.id, .prompt = pending.arrival.prompt};
+    return request_of(ready.id, pending.arrival);
   }
   const Arrival arrival = stream_.next();
   const RequestId id = pending_.add(arrival);
@@ -34,7 +42,7 @@ std::optional<Request> Intake::advance() {
     return std::nullopt;
   }
   pending_.at(id).prefilled = arrival.at;
-  return Request{.id = id, .prompt = arrival.prompt};
+  return request_of(id, arrival);
 }
 
 }  // namespace balanceroute::sim

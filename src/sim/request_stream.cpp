@@ -37,6 +37,7 @@ void RequestStream::prepare() {
   const trace::TraceRequest& lengths = trace_[order_.empty() ? place : order_[place]];
   next_.prompt = lengths.prompt;
   next_.output = lengths.output;
+  next_.prompt_key = trace::prompt_key(lengths);
   if (settings_.arrivals == ArrivalLaw::poisson) {
     if (taken_ > 0) clock_ += gaps_.exponential(1e9 / settings_.rate_per_second);
   } else {

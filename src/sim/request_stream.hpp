@@ -30,6 +30,7 @@ struct Arrival {
   Nanoseconds at{0};
   Tokens prompt;
   Tokens output;
+  std::uint64_t prompt_key = 0;  // as in Request
 };
 
 // RequestStream tells the arrivals of one run.

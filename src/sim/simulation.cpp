@@ -48,7 +48,10 @@ void Simulation::warm_up(std::span<const trace::TraceRequest> trace, const trace
                                     .output = trace[index].output,
                                     .age = age};
     auto lease = router_.adopt(router_.ledger().view(group.id).workers[position],
-                               {.id = sequence.id, .prompt = sequence.prompt, .generated = age});
+                               {.id = sequence.id,
+                                .prompt = sequence.prompt,
+                                .generated = age,
+                                .prompt_key = trace::prompt_key(trace[index])});
     assert(lease);
     place(group, position, sequence, {.lease = *std::move(lease), .output = sequence.output});
     group.wake = Nanoseconds{0};

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/random.hpp"
 #include "core/units.hpp"
 
 namespace balanceroute::trace {
@@ -24,6 +25,13 @@ struct TraceRequest {
 
   friend bool operator==(const TraceRequest&, const TraceRequest&) = default;
 };
+
+// Equal for requests whose prompts have the same blocks, as Request::prompt_key means it; 0 where none are recorded.
+[[nodiscard]] constexpr std::uint64_t prompt_key(const TraceRequest& request) {
+  std::uint64_t key = 0;
+  for (const std::int64_t block : request.prefix_blocks) key = mix_bits(key + static_cast<std::uint64_t>(block) + 1);
+  return key;
+}
 
 enum class TraceKind { azure_csv, burstgpt_csv, mooncake_jsonl, lengths_csv };
 

@@ -49,10 +49,13 @@ class NaiveSimulation {
   }
 
   // Before run(): a request that runs already, if its worker has KV space for it.
-  void start_with(std::size_t group, std::size_t worker, Tokens prompt, Tokens output, Tokens age) {
-    const std::int64_t needed = prompt.count() + age.count() + 1;
+  void start_with(std::size_t group, std::size_t worker, const trace::TraceRequest& request, Tokens age) {
+    const std::int64_t needed = request.prompt.count() + age.count() + 1;
     const bool fits = space_of(group, worker, State::queued) + needed <= fleet_.kv_capacity.count();
-    requests_.push_back({.arrival = {.at = {}, .prompt = prompt, .output = output},
+    requests_.push_back({.arrival = {.at = {},
+                                     .prompt = request.prompt,
+                                     .output = request.output,
+                                     .prompt_key = trace::prompt_key(request)},
                          .state = fits ? State::queued : State::gone,
                          .group = group,
                          .worker = worker,
@@ -207,10 +210,11 @@ class NaiveSimulation {
   }
   [[nodiscard]] Candidate candidate(std::size_t index) const {
     const Request& request = requests_[index];
-    return {.request = {.id = RequestId{index}, .prompt = request.arrival.prompt},
-            .weight = request.arrival.prompt,
-            .serial = static_cast<std::uint64_t>(request.serial),
-            .passes = request.passes};
+    return {
+        .request = {.id = RequestId{index}, .prompt = request.arrival.prompt, .prompt_key = request.arrival.prompt_key},
+        .weight = request.arrival.prompt,
+        .serial = static_cast<std::uint64_t>(request.serial),
+        .passes = request.passes};
   }
   // Those that wait, in the order in which they reached the router.
   [[nodiscard]] std::vector<std::size_t> waiting() const {
@@ -319,7 +323,10 @@ class NaiveSimulation {
 
   void tell_admitted(std::size_t index) {
     const Request& request = requests_[index];
-    policy_->admitted({.id = RequestId{index}, .prompt = request.arrival.prompt, .generated = Tokens{request.booked}},
+    policy_->admitted({.id = RequestId{index},
+                       .prompt = request.arrival.prompt,
+                       .generated = Tokens{request.booked},
+                       .prompt_key = request.arrival.prompt_key},
                       GroupId{static_cast<std::uint32_t>(request.group)},
                       WorkerId{static_cast<std::uint32_t>(request.group * fleet_.workers + request.worker)});
   }

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+import resource
 
 import pytest
 
@@ -40,6 +42,65 @@ def test_gzip_is_read_like_the_plain_file(run, tmp_path):
     assert runs[0].stdout == runs[1].stdout
 
 
+def azure(*rows):
+    return HEADER + "".join(f"{row}\n" for row in rows)
+
+
+# Three requests, 1.5 s and 0.5 s apart, of 10, 20 and 30 prompt tokens and 1, 2 and 3 output tokens, as each kind of
+# file writes them.
+GOOD_TRACES = {
+    "azure 2023, CRLF, seven digits, no last line end": (
+        HEADER.replace("\n", "\r\n") + "2023-11-16 18:15:46.0000000,10,1\r\n2023-11-16 18:15:47.5000000,20,2\r\n"
+        "2023-11-16 18:15:48.0000000,30,3"),
+    "azure 2024, zone, dropped fraction": azure("2024-05-12 00:00:00+00:00,10,1",
+                                                "2024-05-12 00:00:01.500000+00:00,20,2",
+                                                "2024-05-12 00:00:02+00:00,30,3"),
+    "azure, other zones and a T": azure("2024-05-12T02:00:00+02:00,10,1", "2024-05-11 19:00:01.5-05:00,20,2",
+                                        "2024-05-12 00:00:02Z,30,3"),
+    "azure, byte order mark, blank lines": "\ufeff" + azure("2024-05-12 00:00:00,10,1", "", "2024-05-12 00:00:01.5,20,2",
+                                                            "2024-05-12 00:00:02,30,3", ""),
+    "burstgpt": ("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,10,1,11,API log\n"
+                 "6.5,GPT-4,20,2,22,API log\n7,GPT-4,30,3,33,API log\n"),
+    "mooncake": ('{"timestamp": 0, "input_length": 10, "output_length": 1, "hash_ids": [0]}\n'
+                 '{"timestamp": 1500, "input_length": 20, "output_length": 2, "hash_ids": [0, 1]}\n'
+                 '{"timestamp": 2000, "input_length": 30, "output_length": 3, "hash_ids": []}\n'),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+@pytest.mark.parametrize("kind", GOOD_TRACES)
+def test_every_kind_of_trace_gives_the_same_run(run, tmp_path, kind, packed):
+    """Law: the same requests give the same figures, whatever kind of file they are written in."""
+    reports = []
+    for name, text in [("same", GOOD_TRACES["azure 2024, zone, dropped fraction"]), (kind, GOOD_TRACES[kind])]:
+        trace = tmp_path / ("trace.gz" if packed else "trace")
+        trace.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+        ended = run("simulate", "--trace", trace, "--arrivals", "trace", "--warm-start", "false", "--load", 0.1,
+                    "--json", tmp_path / "runs.json")
+        assert (ended.returncode, ended.stderr) == (0, ""), name
+        reports.append(json.loads((tmp_path / "runs.json").read_text()))
+    assert reports[0]["trace"]["requests"] == 3
+    assert reports[0]["trace"]["mean_prompt_tokens"] == 20
+    assert reports[1]["runs"] == reports[0]["runs"]
+
+
+def test_lengths_without_times_and_equal_times(run, tmp_path):
+    """Law: a file without times, and one whose times are all alike, are played as a Poisson process, not by their own."""
+    lengths = tmp_path / "lengths.csv"
+    lengths.write_text("num_prefill_tokens,num_decode_tokens,num_total_tokens,pd_ratio\n10,1,11,10\n20,2,22,10\n")
+    alike = tmp_path / "alike.csv"
+    alike.write_text(azure("2024-05-12 00:00:00,10,1", "2024-05-12 00:00:00,20,2"))
+    tables = []
+    for trace in (lengths, alike):
+        ended = run("simulate", "--trace", trace, "--repeat", 50)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        tables.append(ended.stdout.replace(trace.name, ""))
+        refused = run("simulate", "--trace", trace, "--arrivals", "trace")
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "has no arrival times that differ: expected --arrivals poisson" in refused.stderr
+    assert tables[0] == tables[1]
+
+
 def test_timings_only_on_request(run):
     """Law: real time is told with --timings alone."""
     arguments = ["simulate", "--trace", SEGMENT, "--limit", 300]
@@ -47,41 +108,75 @@ def test_timings_only_on_request(run):
     assert "took s" in run(*arguments, "--timings").stdout
 
 
+RANGE = "expected a whole number 1..2147483648"
+PACKED = gzip.compress(SEGMENT.read_bytes())
+# What the file holds, the line that is named (0: none), and what is said.
 BAD_TRACES = {
-    "empty": (b"", "is empty: expected a trace"),
-    "header": (b"a,b,c\n1,2,3\n", "expected "),
-    "no rows": (HEADER.encode(), "has no rows: expected at least one request"),
-    "negative": ((HEADER + "2023-11-16 18:15:46.6805900,-4,44\n").encode(), ':2: ContextTokens = "-4": expected '),
-    "absurd": ((HEADER + "2023-11-16 18:15:46.6805900,9999999999999,44\n").encode(),
-               ':2: ContextTokens = "9999999999999": expected '),
-    "no output": ((HEADER + "2023-11-16 18:15:46.6805900,4,0\n").encode(), ':2: GeneratedTokens = "0": expected '),
-    "unsorted": ((HEADER + "".join(reversed(ROWS.splitlines(keepends=True)))).encode(),
-                 ":3: row = "),
-    "long line": ((HEADER + ROWS).encode() + b"9" * 3_000_000, ":4: "),
-    "cut gzip": (gzip.compress(SEGMENT.read_bytes())[:5000], "gzip"),
+    "empty": (b"", 0, "is empty: expected a trace"),
+    "empty gzip": (gzip.compress(b""), 0, "is empty: expected a trace"),
+    "header": (b"a,b,c\n1,2,3\n", 1, 'first line = "a,b,c": expected a header with TIMESTAMP,'),
+    "not text": (bytes(range(128, 256)), 1, 'first line = "\\x80'),
+    "no rows": (HEADER.encode(), 0, "has no rows: expected at least one request"),
+    "negative": (azure("2023-11-16 18:15:46.6805900,-4,44"), 2, f'ContextTokens = "-4": {RANGE}'),
+    "absurd": (azure("2023-11-16 18:15:46.6805900,9999999999999,44"), 2, f'ContextTokens = "9999999999999": {RANGE}'),
+    "above 64 bits": (azure("2023-11-16 18:15:46,4,99999999999999999999"), 2,
+                      f'GeneratedTokens = "99999999999999999999": {RANGE}'),
+    "no output": (azure("2023-11-16 18:15:46.6805900,4,0"), 2, f'GeneratedTokens = "0": {RANGE}'),
+    "half a token": (azure("2023-11-16 18:15:46.6805900,4.5,1"), 2, f'ContextTokens = "4.5": {RANGE}'),
+    "no time": (azure("yesterday,4,1"), 2, 'TIMESTAMP = "yesterday": expected a time like 2023-11-16 18:15:46.6805900'),
+    "short row": (azure("2023-11-16 18:15:46.6805900,4"), 2, "expected 3 fields"),
+    "unsorted": (azure(*reversed(ROWS.splitlines())), 3, "expected a time not before the row above"),
+    "unsorted mooncake": (b'{"timestamp": 5, "input_length": 1, "output_length": 1}\n'
+                          b'{"timestamp": 4, "input_length": 1, "output_length": 1}\n', 2,
+                          "expected a time not before the row above"),
+    "negative mooncake": (b'{"timestamp": 5, "input_length": -1, "output_length": 1}\n', 1,
+                          f'input_length = "-1": {RANGE}'),
+    "negative burstgpt": (b"Timestamp,Request tokens,Response tokens\n-5,1,1\n", 2,
+                          'Timestamp = "-5": expected seconds from the start of the trace, 0..1e9'),
+    "long line": ((HEADER + ROWS).encode() + b"9" * 3_000_000, 4, "line is longer than 1048576 bytes: expected a trace row"),
+    "cut gzip": (PACKED[:5000], -1, "gzip stream ends early: expected a complete file"),
+    "gzip without its last bytes": (PACKED[:-4], -1, "gzip stream ends early: expected a complete file"),
+    "broken gzip": (PACKED[:3000] + b"\xff" * 100 + PACKED[3100:], -1, "cannot read: "),
 }
 
 
 @pytest.mark.parametrize("kind", BAD_TRACES)
 def test_bad_trace(run, tmp_path, kind):
     """Law: a bad trace is one message with file, line, value and what was expected; exit code 2, nothing written."""
-    content, message = BAD_TRACES[kind]
+    content, line, message = BAD_TRACES[kind]
     trace = tmp_path / "trace.csv"
-    trace.write_bytes(content)
+    trace.write_bytes(content if isinstance(content, bytes) else content.encode())
     ended = run("simulate", "--trace", trace, "--json", tmp_path / "runs.json")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith(f"balanceroute: {trace}")
+    assert ended.stderr.startswith(f"balanceroute: {trace}:")
     assert message in ended.stderr
+    if line > 0:
+        assert ended.stderr.startswith(f"balanceroute: {trace}:{line}: ")
     assert ended.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["trace.csv"]
 
 
-@pytest.mark.parametrize("path", ["missing.csv", "."])
-def test_no_such_trace(run, tmp_path, path):
+@pytest.mark.parametrize("path,message", [("missing.csv", "no such file: expected a trace"),
+                                          (".", "is a directory: expected a trace file")])
+def test_no_such_trace(run, tmp_path, path, message):
     """Law: a missing file and a folder are named."""
     ended = run("simulate", "--trace", tmp_path / path)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert str(tmp_path / path) in ended.stderr
+    assert ended.stderr == f"balanceroute: {tmp_path / path}: {message}\n"
+
+
+def test_a_line_of_a_gigabyte_is_refused_unread(run, tmp_path):
+    """Law: a line is read to its longest length and no further, in little memory."""
+    trace = tmp_path / "trace.csv"
+    trace.write_text(HEADER + ROWS)
+    os.truncate(trace, 1 << 30)  # the rest is one line of NUL bytes, without blocks on the disk
+    ended = run("simulate", "--trace", trace, seconds=10, preexec_fn=limit_memory)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == f"balanceroute: {trace}:4: line is longer than 1048576 bytes: expected a trace row\n"
+
+
+def limit_memory():
+    resource.setrlimit(resource.RLIMIT_DATA, (256 << 20, 256 << 20))
 
 
 BAD_FLAGS = [

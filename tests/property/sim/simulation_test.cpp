@@ -27,7 +27,8 @@ std::vector<TraceRequest> some_script(int longest_prompt) {
   for (int left = *rc::gen::inRange(2, 60); left > 0; --left) {
     script.push_back({.arrival = now,
                       .prompt = Tokens{*rc::gen::inRange(1, longest_prompt + 1)},
-                      .output = Tokens{*rc::gen::element(1, 1, 2, 3, 5, 12, kLongestOutput)}});
+                      .output = Tokens{*rc::gen::element(1, 1, 2, 3, 5, 12, kLongestOutput)},
+                      .prefix_blocks = std::vector<std::int64_t>(*rc::gen::inRange<std::size_t>(0, 3), 1)});
     now += Nanoseconds{*rc::gen::element(0, 1, 1'000'000, 10'000'000, 13'000'000, 400'000'000)};
   }
   script.back().arrival += std::chrono::milliseconds{1};  // so that the script spans some time
@@ -107,7 +108,7 @@ TEST(SimulationProperty, EqualsTheNaiveSimulationStepByStep) {
     for (std::size_t i = 0; i < warm; ++i) {
       const auto [index, age] = law.draw(again);
       const std::size_t worker = i % fleet.all_workers();
-      slow.start_with(worker / fleet.workers, worker % fleet.workers, script[index].prompt, script[index].output, age);
+      slow.start_with(worker / fleet.workers, worker % fleet.workers, script[index], age);
     }
 
     const auto expected = slow.run();

@@ -104,5 +104,22 @@ TEST(RequestStream, RateAndSeedDecideApart) {
   EXPECT_NE(times_s(slow), times_s(other));
 }
 
+// Law: requests with the same blocks carry the same key of their prompt, others another; none where none are recorded.
+TEST(RequestStream, TellsEqualPromptsByTheirBlocks) {
+  std::vector<trace::TraceRequest> script;
+  for (const std::vector<std::int64_t>& blocks :
+       std::vector<std::vector<std::int64_t>>{{1, 2}, {1, 2}, {2, 1}, {1, 2, 0}, {1}, {0}, {}}) {
+    script.push_back(request(std::ssize(script), 5, 5));
+    script.back().prefix_blocks = blocks;
+  }
+  const auto all = all_of({script, {.arrivals = ArrivalLaw::trace, .rate_per_second = 1}});
+  EXPECT_EQ(all[0].prompt_key, all[1].prompt_key);
+  EXPECT_EQ(all[6].prompt_key, 0U);
+  std::vector<std::uint64_t> keys;
+  for (const Arrival& arrival : all) keys.push_back(arrival.prompt_key);
+  std::ranges::sort(keys);
+  EXPECT_EQ(std::ranges::unique(keys).size(), 1U);
+}
+
 }  // namespace
 }  // namespace balanceroute::sim
