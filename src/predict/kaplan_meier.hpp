@@ -14,6 +14,7 @@ namespace balanceroute {
 
 // SurvivalCurve is S(x) = P(an answer has more than x tokens), for x = 0, 1, ...
 //   Invariants  in [0, 1] and never rising; 1 everywhere without data; beyond its last value it stays there.
+//   Cost        every question O(1).
 class SurvivalCurve {
  public:
   [[nodiscard]] double at(Tokens x) const {
@@ -28,6 +29,9 @@ class SurvivalCurve {
     return now > 0 ? at(age + horizon) / now : 1;
   }
 
+  // E[min(remaining, horizon)], given more than age tokens: the sum of conditional(age, h) for h < horizon.
+  [[nodiscard]] double mean_within(Tokens age, Tokens horizon) const;
+
   // Sum of S over 0 .. longest(): the mean length, as far as it was seen.
   [[nodiscard]] double mean_tokens() const { return mean_tokens_; }
   [[nodiscard]] Tokens longest() const { return Tokens{static_cast<std::int64_t>(values_.size()) - 1}; }
@@ -35,7 +39,15 @@ class SurvivalCurve {
 
  private:
   friend class KaplanMeier;
+  void sum_up();
+  // Sum of S over x .. longest(). From the tail, so that differences are exact to the size of S there.
+  [[nodiscard]] double tail(Tokens x) const {
+    const auto index = static_cast<std::size_t>(x.count());
+    return index < tails_.size() ? tails_[index] : 0;
+  }
+
   std::vector<double> values_;
+  std::vector<double> tails_;
   double mean_tokens_ = 0;
 };
 
@@ -46,9 +58,11 @@ struct LifeSpan {
 };
 
 // KaplanMeier counts ends and exposures, and makes a curve of them on demand.
-//   Cost        ended, cut O(1) but for growth to a new greatest length; fill O(longest + running). Allocates only for
-//               a new greatest length.
+//   Cost        ended, cut O(1) but for growth to a new greatest length; halve O(greatest length); fill O(greatest
+//               length + running). Allocates only for a new greatest length.
 //   Bounds      what lies beyond kLongest is counted as still running there.
+//   Fading      counts are fixed point with kOne for one answer, so that what is put in and taken out cancels exactly;
+//               an answer halved more often than kOne has bits is forgotten.
 //   Threads     not synchronised.
 class KaplanMeier {
  public:
@@ -59,19 +73,27 @@ class KaplanMeier {
   // One was given up; how long it would have been is not known.
   void cut(const LifeSpan& span);
 
+  // From now on all that was counted so far weighs half.
+  void halve();
+
   // Makes `curve` of all that was counted, and of those that run now, which have not ended at their present age.
   void fill(SurvivalCurve& curve, std::span<const LifeSpan> running);
 
-  [[nodiscard]] std::size_t ends() const { return ends_; }
+  [[nodiscard]] std::size_t ends() const { return ends_; }  // ever
 
  private:
-  void expose(const LifeSpan& span, std::int32_t by);
+  static constexpr std::int64_t kOne = std::int64_t{1} << 20;
 
-  // By number of tokens.
-  std::vector<std::int32_t> ends_at_;
-  std::vector<std::int32_t> enters_;  // at risk from the next token on; one leaves after its last
+  // Counts one that goes out of sight without an end.
+  void expose(const LifeSpan& span, std::int64_t by);
+  void enter_late(std::size_t first_seen, std::int64_t by);
+  void make_room(std::size_t length);
+
+  // By number of tokens, from 1. At risk of ending with token x are all that are counted at x and above in both rows.
+  std::vector<std::int64_t> ends_at_;
+  std::vector<std::int64_t> others_;  // last seen here without an end, less those that came into sight here
   std::size_t ends_ = 0;
-  std::size_t longest_ = 0;  // the longest that ended
+  std::size_t longest_ = 0;  // the longest that ended and is not forgotten
 };
 
 }  // namespace balanceroute

@@ -4,6 +4,7 @@
 // (arXiv 2605.06113), section 5; no clock, I/O, randomness or threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -28,8 +29,25 @@ struct Prediction {
   }
 };
 
+// The prediction whose remaining(horizon) is `within`.
+[[nodiscard]] inline Prediction prediction(double finish_chance, double within, Steps horizon) {
+  if (finish_chance <= 0) return {};
+  const auto steps = static_cast<double>(horizon.count());
+  const double mean = (within - (1 - finish_chance) * steps) / finish_chance;
+  return {.finish_chance = finish_chance, .mean_remaining = std::clamp(mean, 0.0, steps)};
+}
+
 // Chances in fixed point, so that adding and taking out cancel exactly.
 inline constexpr std::uint32_t kCertain = std::uint32_t{1} << 16;
+
+[[nodiscard]] inline std::uint32_t fixed_point(double chance) {
+  return static_cast<std::uint32_t>(chance * kCertain + 0.5);
+}
+
+// Whether an answer of so many tokens went as far as its request allows: how long it would have been is not known.
+[[nodiscard]] inline bool met_limit(const Request& request, Tokens generated) {
+  return generated >= request.output_limit;
+}
 
 // LengthOracle knows how long answers will be: a simulator, never a live router.
 class LengthOracle {
@@ -39,8 +57,19 @@ class LengthOracle {
   [[nodiscard]] virtual Tokens output_of(RequestId request) const = 0;
 };
 
+// Of `requests` that are over, `hits` had a prompt that the predictor knew.
+struct KeyHits {
+  std::int64_t requests = 0;
+  std::int64_t hits = 0;
+};
+
 // Predictor learns from requests that ended and answers for those that run.
 //   Information  a request about which nothing is known is predicted to outlive every horizon.
+//   Stability    the answer for a request of some age changes in renew() only, so terms that are made of it can be
+//   taken
+//                out again.
+//   Agreement    survival() is predict() step by step: chances[H] is 1 - finish_chance, and the sum of the first H is
+//                remaining(H), but for rounding.
 //   Determinism  the same events give the same answers.
 //   Threads      not synchronised.
 class Predictor {
@@ -63,6 +92,9 @@ class Predictor {
   [[nodiscard]] virtual Prediction predict(const Request& request, Tokens age, Steps horizon) const = 0;
   // chances[h] = P(it still runs after h more steps), h = 0, 1, ..., of kCertain; chances[0] = kCertain, never rising.
   virtual void survival(const Request& request, Tokens age, std::span<std::uint32_t> chances) const = 0;
+
+  // None for a predictor that does not look at prompts.
+  [[nodiscard]] virtual KeyHits key_hits() const { return {}; }
 };
 
 }  // namespace balanceroute
