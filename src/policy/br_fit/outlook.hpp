@@ -7,12 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include "core/id_map.hpp"
 #include "core/ids.hpp"
 #include "core/ledger.hpp"
 #include "core/request.hpp"
 #include "core/units.hpp"
 #include "policy/br_fit/params.hpp"
+#include "policy/running/running_requests.hpp"
 #include "predict/kaplan_meier.hpp"
 
 namespace balanceroute {
@@ -51,33 +51,17 @@ class Outlook {
  private:
   static constexpr std::size_t kFirstCurve = 100;  // finishes
 
-  struct Running {
-    Request request;
-    std::uint32_t worker = 0;
-    std::size_t place = 0;  // among its worker's
-    std::int64_t age = 0;   // at `since`, on its group's clock
-    std::int64_t since = 0;
-    bool grows = false;
-    std::int64_t counted_age = 0;  // the one that is in the sums
-  };
+  using Handle = RunningRequests::Handle;
+
   struct Worker {
-    std::uint32_t group = 0;
-    std::vector<std::uint32_t> running;
     Sums sums;
     double prompts = 0;
   };
-  struct Group {
-    std::int64_t clock = 0;
-    std::vector<std::uint32_t> workers;
-  };
 
-  [[nodiscard]] std::int64_t age_now(const Running& running) const;
   [[nodiscard]] double survival(std::size_t point, std::int64_t age) const;
-  void add(Sums& sums, const Running& running, double sign) const;
-  Worker& worker_at(GroupId group, WorkerId worker);
-  void renew(Worker& worker);
+  void add(Handle handle, double sign);
+  void renew(WorkerId worker);
   void renew_curve();
-  std::uint32_t take_entry();
 
   std::size_t refresh_;
   Row fractions_;
@@ -87,12 +71,9 @@ class Outlook {
   Row horizons_{15, 60, 250};                       // until a curve is known
   std::array<std::vector<double>, kPoints> ahead_;  // S(a + h) / S(a) by age a; 1 beyond
 
-  std::vector<Group> groups_;    // by GroupId
-  std::vector<Worker> workers_;  // by WorkerId
-  std::vector<Running> entries_;
-  std::vector<std::uint32_t> unused_;
-  IdMap index_;
-  std::vector<LifeSpan> spans_;  // scratch
+  RunningRequests running_;
+  std::vector<Worker> workers_;      // by WorkerId
+  std::vector<Tokens> counted_age_;  // by handle: the age that is in the sums
 };
 
 }  // namespace balanceroute
