@@ -36,14 +36,23 @@ std::expected<void, std::string> check_fits(const SimulateParams& params,
                          params.trace);
 }
 
-}  // namespace
+// Whether the policy can route for every size of group.
+std::expected<void, std::string> check_variant(const SimulateParams& params, const Variant& variant) {
+  if (auto valid = balanceroute::validate(variant.policy, "--"); !valid) return valid;
+  for (const std::int64_t workers : params.workers) {
+    auto fits = validate_for_group(variant.policy, "of --workers " + std::to_string(workers),
+                                   static_cast<std::size_t>(workers), true);
+    if (!fits) return fits;
+  }
+  return {};
+}
 
-std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params) {
-  if (auto valid = validate(params); !valid) return std::unexpected(std::move(valid).error());
+// The requests that the settings choose, if they can be played.
+std::expected<trace::Trace, std::string> read_requests(const SimulateParams& params) {
   trace::ReadOptions options{.skip_bad_rows = params.skip_bad_rows};
   if (params.limit != SimulateParams::kAll) options.limit = params.limit;
   auto trace = trace::read_trace(params.trace, options);
-  if (!trace) return std::unexpected(std::move(trace).error());
+  if (!trace) return trace;
   keep_outputs_from(Tokens{params.min_output}, trace->requests);
   if (trace->requests.empty()) {
     return std::unexpected(params.trace + ": no request has " + std::to_string(params.min_output) +
@@ -53,11 +62,34 @@ std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams&
     return std::unexpected(params.trace + ": has no arrival times that differ: expected --arrivals poisson");
   }
   if (auto fits = check_fits(params, trace->requests); !fits) return std::unexpected(std::move(fits).error());
-  return Experiment{params, *std::move(trace)};
+  return trace;
 }
 
-Experiment::Experiment(const SimulateParams& params, trace::Trace trace)
+}  // namespace
+
+std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params) {
+  std::vector<Variant> variants;
+  for (const std::string& name : params.policies) {
+    variants.push_back({.label = name, .policy = params.policy_settings});
+    variants.back().policy.name = name;
+  }
+  return prepare(params, std::move(variants));
+}
+
+std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params,
+                                                           std::vector<Variant> variants) {
+  if (auto valid = validate(params); !valid) return std::unexpected(std::move(valid).error());
+  for (const Variant& variant : variants) {
+    if (auto valid = check_variant(params, variant); !valid) return std::unexpected(std::move(valid).error());
+  }
+  auto trace = read_requests(params);
+  if (!trace) return std::unexpected(std::move(trace).error());
+  return Experiment{params, std::move(variants), *std::move(trace)};
+}
+
+Experiment::Experiment(const SimulateParams& params, std::vector<Variant> variants, trace::Trace trace)
     : params_{params},
+      variants_{std::move(variants)},
       trace_{std::move(trace)},
       lengths_{trace::length_statistics(trace_.requests)},
       law_{trace_.requests} {}
@@ -66,9 +98,9 @@ std::vector<Run> Experiment::planned() const {
   std::vector<Run> runs;
   for (const std::int64_t workers : params_.workers) {
     for (const double load : params_.loads) {
-      for (const std::string& policy : params_.policies) {
+      for (std::size_t variant = 0; variant < variants_.size(); ++variant) {
         for (const std::int64_t seed : params_.seeds) {
-          runs.push_back({.policy = policy,
+          runs.push_back({.variant = variant,
                           .workers = static_cast<std::size_t>(workers),
                           .load = load,
                           .seed = static_cast<std::uint64_t>(seed)});
@@ -104,15 +136,13 @@ std::vector<Run> Experiment::run(std::size_t threads, const Progress& progress) 
 void Experiment::simulate(Run& run) const {
   const auto start = std::chrono::steady_clock::now();
   const Fleet fleet = params_.fleet(run.workers);
-  PolicyParams policy = params_.policy_settings;
-  policy.name = run.policy;
   const double rate = run.load * trace::capacity_per_second(lengths_, fleet.shape());
   const StreamSettings stream{.repeat = params_.repeat,
                               .arrivals = params_.arrivals == "trace" ? ArrivalLaw::trace : ArrivalLaw::poisson,
                               .rate_per_second = rate,
                               .seed = run.seed};
-  Simulation simulation{fleet, make_policy(policy).value(), RequestStream{trace_.requests, stream},
-                        seed_for(Purpose::policy, run.seed)};
+  Simulation simulation{fleet, make_policy(variants_[run.variant].policy).value(),
+                        RequestStream{trace_.requests, stream}, seed_for(Purpose::policy, run.seed)};
   if (params_.warm_start) {
     const double active = trace::balanced_active(lengths_, fleet.shape(), rate);
     Random random{seed_for(Purpose::warm_start, run.seed)};

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "policy/policy_params.hpp"
 #include "sim/run_meter.hpp"
 #include "sim/simulate_params.hpp"
 #include "trace/stationary_law.hpp"
@@ -17,9 +19,15 @@
 
 namespace balanceroute::sim {
 
+// Variant is one way to route that an experiment compares.
+struct Variant {
+  std::string label;    // tells it from the others in reports
+  PolicyParams policy;  // complete
+};
+
 // Run is one simulation: what was asked and what came out.
 struct Run {
-  std::string policy;
+  std::size_t variant = 0;  // position in Experiment::variants()
   std::size_t workers = 0;
   double load = 0;
   std::uint64_t seed = 0;
@@ -28,29 +36,34 @@ struct Run {
 };
 
 // Experiment makes the runs of SimulateParams.
-//   Common chance  runs that differ only in policy see the same requests, arrivals and start.
+//   Common chance  runs that differ only in their variant see the same requests, arrivals and start.
 //   Determinism    results do not depend on how many threads make them (`took` aside).
-//   Order          by workers, then load, then policy, then seed, each as given.
+//   Order          by workers, then load, then variant, then seed, each as given.
 class Experiment {
  public:
-  // Reads the trace; one message if it or the settings cannot be used.
+  // Reads the trace; one message if it or the settings cannot be used. Compares the policies that `params` lists.
   [[nodiscard]] static std::expected<Experiment, std::string> prepare(const SimulateParams& params);
+  // The same for other ways to route than those.
+  [[nodiscard]] static std::expected<Experiment, std::string> prepare(const SimulateParams& params,
+                                                                      std::vector<Variant> variants);
 
   // `finished` is told how many runs are done, by one thread at a time.
   using Progress = std::function<void(std::size_t finished, std::size_t all)>;
   [[nodiscard]] std::vector<Run> run(std::size_t threads, const Progress& progress = {}) const;
 
   [[nodiscard]] const SimulateParams& params() const { return params_; }
+  [[nodiscard]] std::span<const Variant> variants() const { return variants_; }
   [[nodiscard]] const trace::Trace& trace() const { return trace_; }
   [[nodiscard]] const trace::LengthStatistics& lengths() const { return lengths_; }
 
  private:
-  Experiment(const SimulateParams& params, trace::Trace trace);
+  Experiment(const SimulateParams& params, std::vector<Variant> variants, trace::Trace trace);
 
   [[nodiscard]] std::vector<Run> planned() const;
   void simulate(Run& run) const;
 
   SimulateParams params_;
+  std::vector<Variant> variants_;
   trace::Trace trace_;
   trace::LengthStatistics lengths_;
   trace::StationaryLaw law_;

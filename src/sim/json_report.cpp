@@ -52,7 +52,8 @@ class SettingsWriter final : public ParamVisitor {
   Json* object_;
 };
 
-Json settings_of(SimulateParams params) {
+Json settings_of(SimulateParams params, const PolicyParams& policy) {
+  params.policy_settings = policy;
   Json settings = Json::object();
   SettingsWriter writer{settings};
   params.visit_settings(writer);
@@ -74,9 +75,28 @@ Json summary(const Summary& values) {
   return {{"mean", values.mean}, {"p50", values.p50}, {"p95", values.p95}, {"p99", values.p99}, {"max", values.max}};
 }
 
-Json run_of(const Run& run, const Json& settings, bool timings) {
+// Who pays, by length: "up_to" is the longest of its class, null for the last.
+Json by_length(const LengthBucketEnds& ends, const ValuesByLength::ByBucket& tpot,
+               const ValuesByLength::ByBucket& wait) {
+  Json told = Json::array();
+  for (std::size_t i = 0; i < kLengthBuckets; ++i) {
+    told.push_back({{"up_to_tokens", i < ends.size() ? Json(ends[i].count()) : Json(nullptr)},
+                    {"admitted", wait[i].count},
+                    {"pool_wait_ms", {{"mean", wait[i].mean}, {"p99", wait[i].p99}}},
+                    {"finished", tpot[i].count},
+                    {"tpot_ms", {{"mean", tpot[i].mean}}}});
+  }
+  return told;
+}
+
+Json fairness(const RunResult& result) {
+  return {{"by_prompt", by_length(kPromptBucketEnds, result.tpot_by_prompt_ms, result.wait_by_prompt_ms)},
+          {"by_output", by_length(kOutputBucketEnds, result.tpot_by_output_ms, result.wait_by_output_ms)}};
+}
+
+Json run_of(const Run& run, const Variant& variant, const Json& settings, bool timings) {
   const RunResult& result = run.result;
-  Json told{{"policy", run.policy},
+  Json told{{"policy", variant.policy.name},
             {"workers", run.workers},
             {"slots", settings["slots"]},
             {"load", run.load},
@@ -95,10 +115,13 @@ Json run_of(const Run& run, const Json& settings, bool timings) {
             {"pool_wait_ms", summary(result.pool_wait_ms)},
             {"active_mean", result.active_mean},
             {"busy_fraction", result.busy_fraction},
+            {"slot_idle_fraction", result.slot_idle_fraction},
+            {"slot_idle_waiting_fraction", result.slot_idle_waiting_fraction},
             {"steps", result.steps},
             {"forced_admissions", result.forced_admissions},
             {"preemptions", result.preemptions},
             {"energy_joule_per_token", result.energy_joule_per_token},
+            {"fairness", fairness(result)},
             {"settings", settings}};
   if (timings) told["took_s"] = run.took.count();
   return told;
@@ -107,9 +130,15 @@ Json run_of(const Run& run, const Json& settings, bool timings) {
 }  // namespace
 
 std::string json_report(const Experiment& experiment, std::span<const Run> runs) {
-  const Json settings = settings_of(experiment.params());
+  std::vector<Json> settings;
+  for (const Variant& variant : experiment.variants()) {
+    settings.push_back(settings_of(experiment.params(), variant.policy));
+  }
   Json report{{"trace", trace_of(experiment)}, {"runs", Json::array()}};
-  for (const Run& run : runs) report["runs"].push_back(run_of(run, settings, experiment.params().timings));
+  for (const Run& run : runs) {
+    report["runs"].push_back(
+        run_of(run, experiment.variants()[run.variant], settings[run.variant], experiment.params().timings));
+  }
   return report.dump(2) + "\n";
 }
 

@@ -11,6 +11,7 @@
 #include "sim/request_stream.hpp"
 #include "stats/imbalance_meter.hpp"
 #include "stats/quantiles.hpp"
+#include "stats/values_by_length.hpp"
 
 namespace balanceroute::sim {
 
@@ -33,7 +34,13 @@ struct RunResult {
   Summary ttft_ms;       // arrival to first token
   Summary pool_wait_ms;  // from prefill to admission, in the pool or in a worker's queue
   double active_mean = 0;
-  double busy_fraction = 0;  // active over all slots
+  double busy_fraction = 0;               // active over all slots
+  double slot_idle_fraction = 0;          // the rest
+  double slot_idle_waiting_fraction = 0;  // the part of it that requests were waiting for
+  ValuesByLength::ByBucket tpot_by_prompt_ms{};
+  ValuesByLength::ByBucket tpot_by_output_ms{};
+  ValuesByLength::ByBucket wait_by_prompt_ms{};
+  ValuesByLength::ByBucket wait_by_output_ms{};
   std::int64_t forced_admissions = 0;
   std::int64_t preemptions = 0;
   double energy_joule_per_token = 0;
@@ -48,15 +55,20 @@ class RunMeter {
   // The half of the window that is being measured, 0 or 1.
   void enter_half(std::size_t half) { half_ = half; }
 
-  // One step of one group, at whose start so many sequences were preempted.
-  void step(const engine::StepLoads& loads, Nanoseconds duration, std::size_t preempted = 0);
+  // What else is to be said of a step: sequences preempted at its start, requests that the router has then.
+  struct Around {
+    std::size_t preempted = 0;
+    std::size_t waiting = 0;
+  };
+  // One step of one group.
+  void step(const engine::StepLoads& loads, Nanoseconds duration, Around around);
   // One group had nothing to do.
   void idle(Nanoseconds duration);
 
-  void admitted(Nanoseconds waited, bool forced);
+  void admitted(Nanoseconds waited, bool forced, const RequestLengths& lengths);
   void first_token(Nanoseconds since_arrival) { ttft_.push_back(milliseconds(since_arrival)); }
-  // All tokens were generated, so many after the first one and in that time.
-  void finished(Nanoseconds since_first_token, Tokens after_first);
+  // All tokens were generated, those after the first one in that time.
+  void finished(Nanoseconds since_first_token, const RequestLengths& lengths);
 
   [[nodiscard]] RunResult result() const;
 
@@ -71,6 +83,8 @@ class RunMeter {
   [[nodiscard]] static double milliseconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
   [[nodiscard]] static double seconds(Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
   [[nodiscard]] bool halves_differ() const;
+  void tell_slots(RunResult& result, double elapsed) const;
+  void tell_times(RunResult& result) const;
 
   Fleet fleet_;
   std::size_t half_ = 0;
@@ -81,9 +95,10 @@ class RunMeter {
   std::int64_t tokens_ = 0;
   std::int64_t forced_ = 0;
   std::int64_t preempted_ = 0;
-  std::vector<double> tpot_;
+  double slot_seconds_awaited_ = 0;  // of free slots, while requests waited
+  ValuesByLength tpot_;
   std::vector<double> ttft_;
-  std::vector<double> waits_;
+  ValuesByLength waits_;
 };
 
 }  // namespace balanceroute::sim

@@ -25,6 +25,8 @@ void SimulateParams::visit_params(ParamVisitor& visitor) {
   visitor.integers({"seed", "Seeds of all that is drawn; policies share what one draws."}, seeds,
                    {0, std::numeric_limits<std::int64_t>::max()});
   visit_settings(visitor);
+  visitor.flag({"details", "Tell distributions of times, and times by length of prompt and output, in the table too."},
+               details);
   visitor.flag({"timings", "Report how long runs took; output then differs from call to call."}, timings);
   visitor.text({"json", "File to write the results to."}, json);
 }
@@ -91,16 +93,6 @@ std::expected<void, std::string> validate(const SimulateParams& params) {
   }
   if (params.step_time.fixed_ms == 0 && params.step_time.per_token_ms == 0) {
     return std::unexpected("--fixed-ms = 0 and --per-token-ms = 0: expected a step to take some time");
-  }
-  for (const std::string& name : params.policies) {
-    PolicyParams policy = params.policy_settings;
-    policy.name = name;
-    if (auto valid = balanceroute::validate(policy, "--"); !valid) return valid;
-    for (const std::int64_t workers : params.workers) {
-      auto fits = validate_for_group(policy, "of --workers " + std::to_string(workers),
-                                     static_cast<std::size_t>(workers), true);
-      if (!fits) return fits;
-    }
   }
   return {};
 }

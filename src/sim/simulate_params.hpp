@@ -41,6 +41,7 @@ struct SimulateParams {
   std::int64_t prefill_kv_tokens = kAll;
   PolicyParams policy_settings;  // but for its name
 
+  bool details = false;
   bool timings = false;
   std::string json;
 

@@ -53,7 +53,8 @@ void Simulation::warm_up(std::span<const trace::TraceRequest> trace, const trace
                                 .generated = age,
                                 .prompt_key = trace::prompt_key(trace[index])});
     assert(lease);
-    place(group, position, sequence, {.lease = *std::move(lease), .output = sequence.output});
+    place(group, position, sequence,
+          {.lease = *std::move(lease), .lengths = {.prompt = sequence.prompt, .output = sequence.output}});
     group.wake = Nanoseconds{0};
   }
 }
@@ -159,9 +160,9 @@ void Simulation::end_step(Group& group) {
   router_.advance(group.id, Steps{1});
   for (const engine::SequenceMove& left : group.engine.leave()) {
     Running& running = group.running[left.handle.index()];
-    running.lease.finish(running.output);
+    running.lease.finish(running.lengths.output);
     if (!running.timed || !group.measured) continue;
-    meter_.finished(now - running.first_token, running.output - Tokens{1});
+    meter_.finished(now - running.first_token, running.lengths);
   }
 }
 
@@ -169,14 +170,14 @@ void Simulation::admit(Group& group, Nanoseconds now) {
   for (Admission& admission : router_.round(group.id)) {
     const PendingRequest request = intake_.admit(admission.request.id);
     const Arrival& arrival = request.arrival;
-    if (measuring()) meter_.admitted(now - request.prefilled, admission.stage == Stage::overdue);
+    const RequestLengths lengths{.prompt = arrival.prompt, .output = arrival.output};
+    if (measuring()) meter_.admitted(now - request.prefilled, admission.stage == Stage::overdue, lengths);
     group.handovers.push_back(
         {.due = handed_over(request, now),
          .worker = *router_.ledger().position(admission.worker),
          .sequence = {.id = admission.request.id, .prompt = arrival.prompt, .output = arrival.output},
          .prefiller = request.prefiller,
-         .running = {
-             .lease = std::move(admission.lease), .arrival = arrival.at, .output = arrival.output, .timed = true}});
+         .running = {.lease = std::move(admission.lease), .arrival = arrival.at, .lengths = lengths, .timed = true}});
     std::ranges::push_heap(group.handovers, later);
   }
 }
@@ -209,7 +210,9 @@ bool Simulation::begin_step(Group& group, Nanoseconds now) {
   group.wake = now + duration;
   group.measured = measuring();
   for (const engine::SequenceMove& move : entered) enter(group, move);
-  if (group.measured) meter_.step(loads, duration, group.engine.preempted().size());
+  if (group.measured) {
+    meter_.step(loads, duration, {.preempted = group.engine.preempted().size(), .waiting = router_.waiting()});
+  }
   return true;
 }
 

@@ -72,7 +72,7 @@ class Simulation {
     Lease lease;
     Nanoseconds arrival{0};
     Nanoseconds first_token{0};
-    Tokens output;
+    RequestLengths lengths;
     bool timed = false;    // it arrived, rather than being there at the start
     bool entered = false;  // it has had a slot before
   };

@@ -122,7 +122,7 @@ TEST(Experiment, MakesEveryCombinationOnceInOrder) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     EXPECT_EQ(runs[i].workers, i / 8 == 0 ? 2U : 4U);
     EXPECT_EQ(runs[i].load, i / 4 % 2 == 0 ? 0.5 : 1);
-    EXPECT_EQ(runs[i].policy, i / 2 % 2 == 0 ? "least_tokens" : "br_0");
+    EXPECT_EQ(runs[i].variant, i / 2 % 2);
     EXPECT_EQ(runs[i].seed, i % 2 == 0 ? 1U : 2U);
   }
 }

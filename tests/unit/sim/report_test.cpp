@@ -11,6 +11,7 @@
 namespace balanceroute::sim {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -24,8 +25,8 @@ Experiment experiment_of(std::vector<std::string> policies, std::vector<std::int
   return Experiment::prepare(params).value();
 }
 
-Run run_of(std::string policy, std::uint64_t seed, double throughput) {
-  Run run{.policy = std::move(policy), .workers = 8, .load = 1.1, .seed = seed, .result = {}};
+Run run_of(std::size_t variant, std::uint64_t seed, double throughput) {
+  Run run{.variant = variant, .workers = 8, .load = 1.1, .seed = seed, .result = {}};
   run.result.throughput_tokens_per_s = throughput;
   run.result.tpot_ms = {.count = 1, .mean = 20, .p50 = 19, .p95 = 25, .p99 = 30, .max = 40};
   run.result.steps = 10;
@@ -67,6 +68,8 @@ TEST(JsonReport, NamesEveryFigure) {
   }
   EXPECT_EQ(told["active_mean"], result.active_mean);
   EXPECT_EQ(told["busy_fraction"], result.busy_fraction);
+  EXPECT_EQ(told["slot_idle_fraction"], result.slot_idle_fraction);
+  EXPECT_EQ(told["slot_idle_waiting_fraction"], result.slot_idle_waiting_fraction);
   EXPECT_EQ(told["steps"], result.steps);
   EXPECT_EQ(told["forced_admissions"], result.forced_admissions);
   EXPECT_EQ(told["preemptions"], result.preemptions);
@@ -77,12 +80,50 @@ TEST(JsonReport, NamesEveryFigure) {
   EXPECT_FALSE(told.contains("took_s"));
 }
 
+// Law: times are told by length, each request once by its prompt and once by its output.
+TEST(JsonReport, TellsTimesByLength) {
+  const Experiment experiment = experiment_of({"least_tokens"}, {7});
+  const auto runs = experiment.run(1);
+  const auto fairness = nlohmann::json::parse(json_report(experiment, runs))["runs"][0]["fairness"];
+  for (const auto* by : {"by_prompt", "by_output"}) {
+    ASSERT_EQ(fairness[by].size(), kLengthBuckets);
+    std::size_t admitted = 0;
+    std::size_t finished = 0;
+    for (const auto& bucket : fairness[by]) {
+      admitted += bucket["admitted"].get<std::size_t>();
+      finished += bucket["finished"].get<std::size_t>();
+    }
+    EXPECT_EQ(admitted, runs[0].result.pool_wait_ms.count);
+    EXPECT_EQ(finished, runs[0].result.tpot_ms.count);
+  }
+  EXPECT_EQ(fairness["by_prompt"][1]["up_to_tokens"], 2048);
+  EXPECT_TRUE(fairness["by_output"][4]["up_to_tokens"].is_null());
+  EXPECT_EQ(fairness["by_prompt"][1]["pool_wait_ms"]["p99"], runs[0].result.wait_by_prompt_ms[1].p99);
+  EXPECT_EQ(fairness["by_output"][2]["tpot_ms"]["mean"], runs[0].result.tpot_by_output_ms[2].mean);
+}
+
+// Law: with `details` the table tells distributions, and times by length.
+TEST(TableReport, TellsDetailsOnRequest) {
+  SimulateParams params;
+  params.trace = "examples/traces/azure2023_conv_segment.csv";
+  params.policies = {"least_tokens"};
+  params.limit = 200;
+  params.details = true;
+  const Experiment experiment = Experiment::prepare(params).value();
+  std::vector runs{run_of(0, 1, 100)};
+  runs[0].result.wait_by_prompt_ms[4] = {.count = 7, .mean = 1234, .p50 = 1, .p95 = 2, .p99 = 5678, .max = 9};
+  const std::string table = table_report(experiment, runs);
+  EXPECT_THAT(table, HasSubstr("TPOT ms  20.00  19.00  25.00  30.00  40.00"));
+  EXPECT_THAT(table, ContainsRegex("> 32768 +7 +- +1234 +5678"));
+  params.details = false;
+  EXPECT_THAT(table_report(Experiment::prepare(params).value(), runs), Not(HasSubstr("by prompt")));
+}
+
 // Law: changes are against least_tokens wherever it stands, pair by pair, with their interval.
 TEST(TableReport, TellsChangesAgainstLeastTokens) {
   const Experiment experiment = experiment_of({"br_0", "least_tokens"}, {1, 2, 3});
-  const std::vector runs{run_of("br_0", 1, 110),         run_of("br_0", 2, 222),
-                         run_of("br_0", 3, 336),         run_of("least_tokens", 1, 100),
-                         run_of("least_tokens", 2, 200), run_of("least_tokens", 3, 300)};
+  const std::vector runs{run_of(0, 1, 110), run_of(0, 2, 222), run_of(0, 3, 336),
+                         run_of(1, 1, 100), run_of(1, 2, 200), run_of(1, 3, 300)};
   const std::string table = table_report(experiment, runs);
   EXPECT_THAT(table, HasSubstr("load 1.1, 3 seeds; changes against least_tokens"));
   EXPECT_THAT(table, HasSubstr("+11.00 +- 2.48"));  // 10, 11, 12 %: s = 1, t = 4.303
@@ -94,7 +135,7 @@ TEST(TableReport, TellsChangesAgainstLeastTokens) {
 // Law: without least_tokens the first policy is the base; a single seed has no interval.
 TEST(TableReport, TakesTheFirstPolicyAsBaseOtherwise) {
   const Experiment experiment = experiment_of({"round_robin", "br_0"}, {1});
-  const std::string table = table_report(experiment, std::vector{run_of("round_robin", 1, 100), run_of("br_0", 1, 90)});
+  const std::string table = table_report(experiment, std::vector{run_of(0, 1, 100), run_of(1, 1, 90)});
   EXPECT_THAT(table, HasSubstr("changes against round_robin"));
   EXPECT_THAT(table, HasSubstr("-10.00"));
   EXPECT_THAT(table, Not(HasSubstr("+-")));
@@ -103,7 +144,7 @@ TEST(TableReport, TakesTheFirstPolicyAsBaseOtherwise) {
 // Law: a policy with a run that is not stationary is starred, and the star explained.
 TEST(TableReport, StarsWhatIsNotStationary) {
   const Experiment experiment = experiment_of({"least_tokens", "br_0"}, {1});
-  std::vector runs{run_of("least_tokens", 1, 100), run_of("br_0", 1, 90)};
+  std::vector runs{run_of(0, 1, 100), run_of(1, 1, 90)};
   runs[1].result.non_stationary = true;
   const std::string table = table_report(experiment, runs);
   EXPECT_THAT(table, HasSubstr("br_0 *"));
@@ -113,7 +154,7 @@ TEST(TableReport, StarsWhatIsNotStationary) {
 
 // Law: real time is told only on request, in both reports.
 TEST(Reports, TellRealTimeOnlyOnRequest) {
-  const std::vector runs{run_of("least_tokens", 1, 100)};
+  const std::vector runs{run_of(0, 1, 100)};
   const Experiment silent = experiment_of({"least_tokens"}, {1});
   EXPECT_THAT(table_report(silent, runs), Not(HasSubstr("took")));
   EXPECT_THAT(json_report(silent, runs), Not(HasSubstr("took")));

@@ -15,9 +15,10 @@ using std::chrono::milliseconds;
 // Two workers of two slots; a step lasts 10 ms and 1 ms a token.
 const Fleet kFleet{.groups = 1, .workers = 2, .slots = 2, .step_time = {.fixed_ms = 10, .per_token_ms = 1}};
 
-void record(RunMeter& meter, std::vector<Tokens> loads, std::int64_t active) {
+void record(RunMeter& meter, std::vector<Tokens> loads, std::int64_t active, std::size_t waiting = 0) {
   const Tokens envelope = std::max(loads[0], loads[1]);
-  meter.step({.loads = loads, .envelope = envelope, .active = active}, kFleet.step_time.duration(envelope));
+  meter.step({.loads = loads, .envelope = envelope, .active = active}, kFleet.step_time.duration(envelope),
+             {.waiting = waiting});
 }
 
 // Law: every figure is zero before the first step, and such a run supports no claim.
@@ -75,6 +76,18 @@ TEST(RunMeter, GroupsShareTheTime) {
   EXPECT_NEAR(result.busy_fraction, 6.0 / 8, 1e-12);
 }
 
+// Law: a slot is busy or idle, and idle for want of a request or although one waits.
+TEST(RunMeter, TellsIdleSlotsThatRequestsWaitFor) {
+  RunMeter meter{kFleet};
+  record(meter, {Tokens{30}, Tokens{10}}, 1, 2);  // 40 ms, three free slots, two of them waited for
+  record(meter, {Tokens{30}, Tokens{10}}, 3, 9);  // 40 ms, one free slot
+  meter.idle(milliseconds{20});
+  const RunResult result = meter.result();
+  EXPECT_NEAR(result.busy_fraction, (1 + 3) * 40 / 400.0, 1e-12);
+  EXPECT_NEAR(result.slot_idle_fraction, 1 - result.busy_fraction, 1e-12);
+  EXPECT_NEAR(result.slot_idle_waiting_fraction, (2 + 1) * 40 / 400.0, 1e-12);
+}
+
 // Law: a run is stationary if the mean number of active sequences of its halves differs by at most 5 %.
 TEST(RunMeter, MarksWhatIsNotStationary) {
   const auto marked = [](std::int64_t first, std::int64_t second) {
@@ -96,10 +109,10 @@ TEST(RunMeter, MarksWhatIsNotStationary) {
 TEST(RunMeter, TimesTokensAfterTheFirst) {
   RunMeter meter{kFleet};
   record(meter, {Tokens{20}, Tokens{20}}, 1);
-  meter.finished(milliseconds{0}, Tokens{0});
+  meter.finished(milliseconds{0}, {.prompt = Tokens{5}, .output = Tokens{1}});
   EXPECT_EQ(meter.result().tpot_ms.count, 0U);
   EXPECT_EQ(meter.result().tpot_ms.mean, 0);
-  meter.finished(milliseconds{90}, Tokens{3});
+  meter.finished(milliseconds{90}, {.prompt = Tokens{5}, .output = Tokens{4}});
   EXPECT_EQ(meter.result().tpot_ms.count, 1U);
   EXPECT_DOUBLE_EQ(meter.result().tpot_ms.mean, 30);
 }
@@ -107,13 +120,16 @@ TEST(RunMeter, TimesTokensAfterTheFirst) {
 TEST(RunMeter, CountsWaitsAndForcedAdmissions) {
   RunMeter meter{kFleet};
   record(meter, {Tokens{20}, Tokens{20}}, 1);
-  meter.admitted(milliseconds{10}, false);
-  meter.admitted(milliseconds{30}, true);
+  meter.admitted(milliseconds{10}, false, {.prompt = Tokens{5}, .output = Tokens{200}});
+  meter.admitted(milliseconds{30}, true, {.prompt = Tokens{1000}, .output = Tokens{200}});
   meter.first_token(milliseconds{70});
   const RunResult result = meter.result();
   EXPECT_DOUBLE_EQ(result.pool_wait_ms.mean, 20);
   EXPECT_DOUBLE_EQ(result.pool_wait_ms.max, 30);
   EXPECT_EQ(result.forced_admissions, 1);
+  EXPECT_DOUBLE_EQ(result.wait_by_prompt_ms[0].mean, 10);
+  EXPECT_DOUBLE_EQ(result.wait_by_prompt_ms[1].mean, 30);
+  EXPECT_EQ(result.wait_by_output_ms[1].count, 2U);
   EXPECT_DOUBLE_EQ(result.ttft_ms.p50, 70);
 }
 
