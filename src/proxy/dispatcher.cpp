@@ -190,13 +190,12 @@ void Dispatcher::run_round() {
     ++admissions_;
     Entry& entry = entries_.at(admission.request.id);
     entry.lease = std::move(admission.lease);
-    answer(std::exchange(entry.state, nullptr), Placed{admission.worker, router_.ledger().group_of(admission.worker)});
+    answer(std::exchange(entry.state, nullptr), Placed{.worker = admission.worker,
+                                                       .group = router_.ledger().group_of(admission.worker),
+                                                       .stage = admission.stage,
+                                                       .score = admission.score,
+                                                       .margin = admission.margin});
   }
-}
-
-void Dispatcher::set_policy(std::unique_ptr<Policy> policy) {
-  router_.set_policy(std::move(policy));
-  schedule_round();
 }
 
 // Brings the ledger to the step that the streams show.
@@ -225,6 +224,21 @@ void Dispatcher::answer(const std::shared_ptr<State>& state, std::expected<Place
     state->result = result;
     state->answered.set();
   });
+}
+
+FleetExplanation Dispatcher::explain(const RequestSize& size) const {
+  const Policy& policy = router_.policy();
+  FleetExplanation out{.fleet = options_.fleet,
+                       .policy = std::string{policy.name()},
+                       .score_meaning = std::string{policy.score_meaning()},
+                       .workers = {}};
+  for (const GroupView& group : router_.ledger().groups()) {
+    for (const WorkerScore& score :
+         router_.explain(group.group, {.id = {}, .prompt = size.prompt, .sequences = size.sequences})) {
+      out.workers.push_back({router_.ledger().worker(score.worker).key, score});
+    }
+  }
+  return out;
 }
 
 FleetSnapshot Dispatcher::snapshot(bool with_leases) const {

@@ -18,7 +18,6 @@
 
 #include "net/event.hpp"
 #include "net/io_thread.hpp"
-#include "policy/policy_params.hpp"
 #include "policy/router.hpp"
 #include "proxy/step_clock.hpp"
 
@@ -40,6 +39,10 @@ std::string_view to_string(PlacementError error);
 struct Placed {
   WorkerId worker;
   GroupId group;
+  // Why there: the rule, what it scored, and the worker's room below the envelope just before.
+  Stage stage;
+  double score;
+  Tokens margin;
 };
 
 struct RequestSize {
@@ -85,11 +88,10 @@ struct GroupSpec {
 
 struct DispatcherOptions {
   std::string fleet;
-  PolicyParams policy;
   bool barrier = true;
   net::Duration round_delay = std::chrono::milliseconds{3};
   std::size_t waiting_limit = 16'384;
-  std::uint64_t seed = 0;
+  std::uint64_t seed = 0;  // of the policy's own draws
 };
 
 // What an operator sees of a fleet at one moment.
@@ -113,10 +115,22 @@ struct FleetSnapshot {
   std::uint64_t admissions = 0;
 };
 
+// What a fleet's policy thinks of each worker for one request.
+struct FleetExplanation {
+  std::string fleet;
+  std::string policy;
+  std::string score_meaning;
+  struct Worker {
+    WorkerKey key;
+    WorkerScore score;
+  };
+  std::vector<Worker> workers;
+};
+
 // Dispatcher runs the Router of one fleet on its deciding thread.
 //   Rounds   the first arrival or departure starts a delay (a tenth of the step time, at most round_delay), so that
 //            one round sees all departures and arrivals of a step together; a fleet that runs nothing decides at once.
-//   Threads  request() from I/O threads; snapshot() on the deciding thread. Must outlive its Placements.
+//   Threads  request() from I/O threads; snapshot() and explain() on the deciding thread. Must outlive its Placements.
 class Dispatcher {
  public:
   Dispatcher(net::IoThread& decider, std::size_t io_threads, std::unique_ptr<Policy> policy, DispatcherOptions options,
@@ -126,10 +140,10 @@ class Dispatcher {
   // `home_index` is the number of the I/O thread `home`.
   Placement request(net::IoThread& home, std::size_t home_index, RequestSize size);
 
-  // Requests that wait move over to it. On the deciding thread.
-  void set_policy(std::unique_ptr<Policy> policy);
   // Sums up the state; `with_leases` lists every lease.
   FleetSnapshot snapshot(bool with_leases) const;
+  // Of a request that would come now.
+  FleetExplanation explain(const RequestSize& size) const;
   net::IoThread& decider() { return decider_; }
   // Requests that have a Placement now. Any thread.
   std::size_t live() const { return live_.load(std::memory_order_relaxed); }

@@ -1,6 +1,7 @@
 #include "proxy/fleet.hpp"
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "policy/registry.hpp"
@@ -42,10 +43,10 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   fleet->dispatcher_ = std::make_unique<Dispatcher>(
       decider, threads.size(), std::move(*policy),
       DispatcherOptions{.fleet = params.name,
-                        .policy = params.policy,
                         .barrier = params.barrier,
                         .round_delay = milliseconds(params.round_delay_ms),
-                        .waiting_limit = static_cast<std::size_t>(serve.limits.waiting_requests)},
+                        .waiting_limit = static_cast<std::size_t>(serve.limits.waiting_requests),
+                        .seed = std::random_device{}()},
       groups);
   const net::ClientOptions client_options{.connect_timeout = milliseconds(serve.timeouts.connect_ms),
                                           .idle_limit = milliseconds(serve.timeouts.worker_idle_ms)};

@@ -3,8 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/openai_error.hpp"
-#include "proxy/snapshots.hpp"
-#include "proxy/state_report.hpp"
 
 namespace balanceroute::proxy {
 
@@ -24,17 +22,6 @@ std::string_view without_final_slash(std::string_view path) {
 
 }  // namespace
 
-net::HttpResponse readiness(const ServiceContext& service, bool draining, std::size_t ready_workers) {
-  nlohmann::ordered_json body;
-  std::size_t total = 0;
-  for (const auto& fleet : service.fleets) total += fleet->worker_count();
-  const bool ready = !draining && ready_workers > 0;
-  body["status"] = draining ? "draining" : ready ? "ready" : "no worker is ready";
-  body["workers"] = total;
-  body["workers_ready"] = ready_workers;
-  return net::json_response(ready ? 200 : 503, body.dump());
-}
-
 net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
   const std::string& method = exchange.request().method;
   const std::string_view path = without_final_slash(exchange.request().path());
@@ -44,24 +31,19 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     std::string_view path;
     bool posts;
   };
-  static constexpr std::array kRoutes{Route{"/v1/chat/completions", true},
-                                      Route{"/v1/completions", true},
-                                      Route{"/v1/models", false},
-                                      Route{"/version", false},
-                                      Route{"/health", false},
-                                      Route{"/health/live", false},
-                                      Route{"/health/ready", false},
-                                      Route{"/metrics", false}};
+  static constexpr std::array kRoutes{Route{"/v1/chat/completions", true}, Route{"/v1/completions", true},
+                                      Route{"/v1/models", false}};
   const auto route = std::ranges::find(kRoutes, path, &Route::path);
-  if (route == kRoutes.end()) {
+  if (route == kRoutes.end() && !StatusRoutes::has(path)) {
     service_.metrics.unknown_path();
     co_await exchange.respond(error_response(client_error(404, "unknown_path", "this path is not served here")));
     co_return;
   }
-  if (route->posts ? method != "POST" : !read) {
+  const bool posts = route != kRoutes.end() && route->posts;
+  if (posts ? method != "POST" : !read) {
     net::HttpResponse refusal =
         error_response(client_error(405, "method_not_allowed", "this path takes another method"));
-    refusal.headers.add("Allow", route->posts ? "POST" : "GET, HEAD");
+    refusal.headers.add("Allow", posts ? "POST" : "GET, HEAD");
     co_await exchange.respond(std::move(refusal));
     co_return;
   }
@@ -72,17 +54,8 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     co_await generate(exchange, GenerationKind::TextCompletion);
   } else if (path == "/v1/models") {
     co_await list_models(exchange);
-  } else if (path == "/version") {
-    co_await exchange.respond(version_response());
-  } else if (path == "/health/live") {
-    co_await exchange.respond(net::json_response(200, R"({"status":"live"})"));
   } else {
-    const auto snapshots = co_await take_snapshots(exchange.thread(), service_.fleets, false);
-    if (path == "/metrics") {
-      co_await exchange.respond(metrics_response(service_, snapshots));
-    } else {
-      co_await exchange.respond(readiness(service_, draining_, ready_workers(snapshots)));
-    }
+    co_await status_.serve(exchange, path);
   }
 }
 

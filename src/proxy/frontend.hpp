@@ -2,11 +2,11 @@
 // reached through the router.
 #pragma once
 
-#include <atomic>
 #include <boost/asio/awaitable.hpp>
 
 #include "net/server.hpp"
 #include "proxy/generation.hpp"
+#include "proxy/status_routes.hpp"
 
 namespace balanceroute::proxy {
 
@@ -14,7 +14,7 @@ namespace balanceroute::proxy {
 //   Threads  handle() on any I/O thread.
 class Frontend {
  public:
-  Frontend(ServiceContext& service, const std::atomic<bool>& draining) : service_{service}, draining_{draining} {}
+  Frontend(ServiceContext& service, StatusRoutes& status) : service_{service}, status_{status} {}
 
   net::asio::awaitable<void> handle(net::HttpExchange& exchange);
 
@@ -24,10 +24,7 @@ class Frontend {
   net::asio::awaitable<void> forward_to_any_worker(net::HttpExchange& exchange);
 
   ServiceContext& service_;
-  const std::atomic<bool>& draining_;
+  StatusRoutes& status_;
 };
-
-// The answer to "can the router take requests": 200, or 503 with the reason.
-net::HttpResponse readiness(const ServiceContext& service, bool draining, std::size_t ready_workers);
 
 }  // namespace balanceroute::proxy

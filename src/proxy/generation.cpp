@@ -105,6 +105,7 @@ Generation::Generation(ServiceContext& service, net::HttpExchange& exchange, Gen
       record_{service.metrics, service.log, service.clock} {
   record_.id = new_request_key();
   record_.path = exchange.request().path();
+  record_.client = exchange.peer();
   record_.client_id = exchange.request().headers.find("X-Request-Id").value_or("");
 }
 
@@ -136,14 +137,13 @@ net::asio::awaitable<void> Generation::run() {
     co_await fail(failure.outcome, std::move(failure.error));
     co_return;
   }
-  record_.placed();
-  record_.worker = fleet_->endpoint(placed->worker).authority();
+  record_.placed(fleet_->endpoint(placed->worker).authority(), *placed);
 
   net::HttpClient& client = fleet_->clients(thread_index_).of(placed->worker);
   auto call = co_await client.send(upstream_request(), after(service_.params.timeouts.first_byte_ms));
   if (!call) {
     if (call.error().fault == net::NetFault::Cancelled) co_return;
-    Failure failure = failure_of(call.error(), record_.worker);
+    Failure failure = failure_of(call.error(), record_.worker());
     co_await fail(failure.outcome, std::move(failure.error), call.error().detail);
     co_return;
   }
@@ -234,21 +234,19 @@ void Generation::learn(const std::optional<Usage>& usage) {
 
 net::asio::awaitable<void> Generation::relay_whole(net::HttpCall& call) {
   auto answer = co_await call.read_all(kWholeAnswerBytes, after(service_.params.timeouts.first_byte_ms));
-  if (answer && call.head().status == 200) {
-    if (const auto usage = read_usage(*answer)) placement_->finish(tokens_each(usage->completion_tokens));
-  }
+  const std::optional<Usage> usage = answer ? read_usage(*answer) : std::nullopt;
+  if (usage && call.head().status == 200) placement_->finish(tokens_each(usage->completion_tokens));
   placement_->leave();  // without a count nothing is known of its length
   if (answer && answer->empty() && call.head().status == 200) {
     answer = std::unexpected(net::NetError{net::NetFault::Closed, "the worker answered 200 with an empty body"});
   }
   if (!answer) {
     if (answer.error().fault == net::NetFault::Cancelled) co_return;
-    Failure failure = failure_of(answer.error(), record_.worker);
+    Failure failure = failure_of(answer.error(), record_.worker());
     co_await fail(failure.outcome, std::move(failure.error), answer.error().detail);
     co_return;
   }
   const int status = call.head().status;
-  const auto usage = read_usage(*answer);
   learn(usage);
   if (usage) record_.progress(usage->completion_tokens);
   net::HttpResponse response = client_head(call.head());
@@ -335,7 +333,7 @@ net::asio::awaitable<void> Generation::relay_stream(net::HttpCall& call) {
     if (exchange_.finished()) record_.finished(Outcome::Ok, 200);
     co_return;
   }
-  Failure failure = failure_of(*broken, record_.worker);
+  Failure failure = failure_of(*broken, record_.worker());
   if (!exchange_.started()) {
     co_await fail(failure.outcome, std::move(failure.error), broken->detail);
     co_return;

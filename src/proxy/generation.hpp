@@ -13,6 +13,7 @@
 #include "proxy/request_body.hpp"
 #include "proxy/request_record.hpp"
 #include "proxy/serve_params.hpp"
+#include "proxy/stream_event.hpp"
 
 namespace balanceroute::proxy {
 
@@ -56,7 +57,7 @@ class Generation {
   net::asio::awaitable<void> relay_stream(net::HttpCall& call);
   net::HttpResponse client_head(const net::HttpResponse& upstream) const;
   net::TimePoint after(double milliseconds) const;
-  void learn(const std::optional<struct Usage>& usage);
+  void learn(const std::optional<Usage>& usage);
 
   ServiceContext& service_;
   net::HttpExchange& exchange_;

@@ -28,16 +28,21 @@ RequestRecord::~RequestRecord() {
   if (tokens_each > 1) times.tpot = seconds(first_token_, last_token_) / static_cast<double>(tokens_each - 1);
   metrics_.request_finished(outcome_, times, output_tokens);
   log_.info(
-      "request id={} client_id={} path={} model={} outcome={} status={} worker={} prompt_tokens={} "
+      "request id={} client={} client_id={} path={} model={} outcome={} status={} worker={} stage={} score={} "
+      "margin_tokens={} "
+      "prompt_tokens={} "
       "output_tokens={} pool_wait_ms={:.1f} ttft_ms={:.1f} tpot_ms={:.2f} e2e_ms={:.1f} reason={}",
-      id, telemetry::log_value(client_id), telemetry::log_value(path), telemetry::log_value(model),
-      telemetry::to_string(outcome_), status_, telemetry::log_value(worker), prompt_tokens, output_tokens,
-      milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot), milliseconds(times.e2e),
-      telemetry::log_value(reason_));
+      id, telemetry::log_value(client), telemetry::log_value(client_id), telemetry::log_value(path),
+      telemetry::log_value(model), telemetry::to_string(outcome_), status_, telemetry::log_value(worker_),
+      where_ ? to_string(where_->stage) : "-", where_ ? where_->score : 0, where_ ? where_->margin.count() : 0,
+      prompt_tokens, output_tokens, milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot),
+      milliseconds(times.e2e), telemetry::log_value(reason_));
 }
 
-void RequestRecord::placed() {
+void RequestRecord::placed(std::string worker, const Placed& where) {
   placed_ = clock_.now();
+  worker_ = std::move(worker);
+  where_ = where;
 }
 
 void RequestRecord::progress(std::int64_t tokens) {

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "net/clock.hpp"
+#include "proxy/dispatcher.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace spdlog {
@@ -24,19 +26,22 @@ class RequestRecord {
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
-  void placed();
+  // It has a worker.
+  void placed(std::string worker, const Placed& where);
   // `tokens` output tokens so far, over all answers of the request.
   void progress(std::int64_t tokens);
   void finished(telemetry::Outcome how, int status_sent, std::string why = {});
 
   std::string id;         // ours, sent to the worker as X-Request-Id
+  std::string client;     // its address
   std::string client_id;  // the client's, echoed
   std::string path;
   std::string model;
-  std::string worker;
   std::int32_t sequences = 1;
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
+
+  [[nodiscard]] const std::string& worker() const { return worker_; }
 
  private:
   double seconds(net::TimePoint from, net::TimePoint to) const;
@@ -46,6 +51,8 @@ class RequestRecord {
   const net::Clock& clock_;
   net::TimePoint arrived_;
   net::TimePoint placed_ = net::kNever;
+  std::string worker_;
+  std::optional<Placed> where_;
   net::TimePoint first_token_ = net::kNever;
   net::TimePoint last_token_ = net::kNever;
   telemetry::Outcome outcome_ = telemetry::Outcome::ClientLeft;  // what an end without a word means

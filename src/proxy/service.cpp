@@ -7,10 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "policy/registry.hpp"
 #include "proxy/openai_error.hpp"
-#include "proxy/snapshots.hpp"
-#include "proxy/state_report.hpp"
 
 namespace balanceroute::proxy {
 
@@ -42,7 +39,9 @@ Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log)
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
       decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
       context_{clock_, threads_, params_, metrics_, *log_, fleets_},
-      frontend_{context_, draining_} {}
+      status_{context_, draining_},
+      frontend_{context_, status_},
+      admin_{context_, status_} {}
 
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log) {
@@ -61,7 +60,7 @@ std::expected<void, std::string> Service::build() {
       std::make_unique<net::HttpServer>(threads_, server_options(params_, log_),
                                         [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
   admin_server_ = std::make_unique<net::HttpServer>(
-      threads_, server_options(params_, log_), [this](net::HttpExchange& exchange) { return handle_admin(exchange); });
+      threads_, server_options(params_, log_), [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
   const auto client_port = listen(*client_server_, params_.listen);
   if (!client_port) return std::unexpected(client_port.error());
   const auto admin_port = listen(*admin_server_, params_.admin.listen);
@@ -102,48 +101,6 @@ bool Service::drain(net::Duration longest) {
   draining_ = true;
   client_server_->drain();
   return client_server_->wait_until_idle(longest);
-}
-
-std::expected<void, std::string> Service::set_policy(const PolicyParams& params) {
-  for (const auto& fleet : fleets_) {
-    auto policy = make_policy(params);
-    if (!policy) return std::unexpected(policy.error());
-    decider_.call([&] { fleet->dispatcher().set_policy(std::move(*policy)); });
-  }
-  return {};
-}
-
-net::asio::awaitable<void> Service::handle_admin(net::HttpExchange& exchange) {
-  const std::string_view path = exchange.request().path();
-  const std::string& method = exchange.request().method;
-  const bool known = path == "/debug/ledger" || path == "/metrics" || path == "/health/live" ||
-                     path == "/health/ready" || path == "/version";
-  if (!known) {
-    co_await exchange.respond(
-        error_response({404, "invalid_request_error", "unknown_path", "this path is not served here"}));
-    co_return;
-  }
-  if (method != "GET" && method != "HEAD") {
-    co_await exchange.respond(
-        error_response({405, "invalid_request_error", "method_not_allowed", "this path takes GET"}));
-    co_return;
-  }
-  if (path == "/health/live") {
-    co_await exchange.respond(net::json_response(200, R"({"status":"live"})"));
-    co_return;
-  }
-  if (path == "/version") {
-    co_await exchange.respond(version_response());
-    co_return;
-  }
-  const auto snapshots = co_await take_snapshots(exchange.thread(), fleets_, path == "/debug/ledger");
-  if (path == "/debug/ledger") {
-    co_await exchange.respond(ledger_response(context_, snapshots));
-  } else if (path == "/metrics") {
-    co_await exchange.respond(metrics_response(context_, snapshots));
-  } else {
-    co_await exchange.respond(readiness(context_, draining_, ready_workers(snapshots)));
-  }
 }
 
 }  // namespace balanceroute::proxy

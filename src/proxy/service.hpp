@@ -10,6 +10,7 @@
 
 #include "net/io_thread.hpp"
 #include "net/server.hpp"
+#include "proxy/admin.hpp"
 #include "proxy/fleet.hpp"
 #include "proxy/frontend.hpp"
 #include "proxy/generation.hpp"
@@ -36,14 +37,11 @@ class Service {
 
   // Readiness fails and nothing new is accepted; true when every running request ended within `longest`.
   bool drain(net::Duration longest);
-  // The policy of every fleet, for requests that are not placed yet.
-  std::expected<void, std::string> set_policy(const PolicyParams& params);
 
  private:
   Service(ServeParams params, std::shared_ptr<spdlog::logger> log);
   std::expected<void, std::string> build();
   std::expected<std::uint16_t, std::string> listen(net::HttpServer& server, const std::string& address);
-  net::asio::awaitable<void> handle_admin(net::HttpExchange& exchange);
 
   ServeParams params_;
   std::shared_ptr<spdlog::logger> log_;
@@ -55,7 +53,9 @@ class Service {
   net::IoThread& decider_;
   std::vector<std::unique_ptr<Fleet>> fleets_;  // their connections go before the threads' loops do
   ServiceContext context_;
+  StatusRoutes status_;
   Frontend frontend_;
+  Admin admin_;
   std::unique_ptr<net::HttpServer> client_server_;
   std::unique_ptr<net::HttpServer> admin_server_;
   std::uint16_t client_port_ = 0;

@@ -1,13 +1,44 @@
-// snapshots.hpp - the state of every fleet, fetched from the deciding thread.
+// snapshots.hpp - the state of every fleet, asked from the deciding thread.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "net/event.hpp"
 #include "net/io_thread.hpp"
 #include "proxy/fleet.hpp"
 
 namespace balanceroute::proxy {
+
+// What `question` answers of each fleet's dispatcher, in order; it is asked on the deciding thread. For coroutines on
+// `home`.
+template <class Question>
+auto ask_fleets(net::IoThread& home, std::vector<std::unique_ptr<Fleet>>& fleets, Question question)
+    -> net::asio::awaitable<std::vector<std::invoke_result_t<Question&, const Dispatcher&>>> {
+  using Answer = std::invoke_result_t<Question&, const Dispatcher&>;
+  struct Reply {
+    explicit Reply(net::IoThread& thread) : ready{thread} {}
+    net::Event ready;
+    Answer answer;
+  };
+  std::vector<Answer> answers;
+  for (const auto& fleet : fleets) {
+    auto reply = std::make_shared<Reply>(home);
+    Dispatcher& dispatcher = fleet->dispatcher();
+    dispatcher.decider().dispatch([&home, &dispatcher, reply, question] {
+      home.dispatch([reply, answer = question(dispatcher)]() mutable {
+        reply->answer = std::move(answer);
+        reply->ready.set();
+      });
+    });
+    co_await reply->ready.wait();
+    answers.push_back(std::move(reply->answer));
+  }
+  co_return answers;
+}
 
 // One snapshot for each fleet, in order; for coroutines on `home`.
 net::asio::awaitable<std::vector<FleetSnapshot>> take_snapshots(net::IoThread& home,

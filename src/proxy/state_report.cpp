@@ -98,6 +98,17 @@ nlohmann::ordered_json worker_json(const WorkerRecord& worker, const FleetSnapsh
           {"queued_requests", fleet.queued[worker.id.value()]}};
 }
 
+nlohmann::ordered_json score_json(const WorkerKey& key, const WorkerScore& score) {
+  return {{"group", key.group},
+          {"url", key.url},
+          {"rank", key.rank},
+          {"eligible", score.eligible},
+          {"free_slots", score.free_slots},
+          {"load_tokens", score.load.count()},
+          {"margin_tokens", score.margin.count()},
+          {"score", score.score}};
+}
+
 nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
   return {{"request", lease.request.value()},
           {"worker", lease.worker.value()},
@@ -139,8 +150,19 @@ net::HttpResponse ledger_response(const ServiceContext& service, const std::vect
   return net::json_response(200, body.dump(2));
 }
 
-net::HttpResponse version_response() {
-  return net::json_response(200, R"({"version":")" BALANCEROUTE_VERSION R"("})");
+net::HttpResponse explain_response(const std::vector<FleetExplanation>& explanations) {
+  nlohmann::ordered_json body;
+  body["fleets"] = nlohmann::ordered_json::array();
+  for (const FleetExplanation& explanation : explanations) {
+    nlohmann::ordered_json fleet;
+    fleet["name"] = explanation.fleet;
+    fleet["policy"] = explanation.policy;
+    fleet["score_meaning"] = explanation.score_meaning;
+    fleet["workers"] = nlohmann::ordered_json::array();
+    for (const auto& [key, score] : explanation.workers) fleet["workers"].push_back(score_json(key, score));
+    body["fleets"].push_back(std::move(fleet));
+  }
+  return net::json_response(200, body.dump(2));
 }
 
 }  // namespace balanceroute::proxy

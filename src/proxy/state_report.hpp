@@ -15,6 +15,7 @@ net::HttpResponse metrics_response(const ServiceContext& service, const std::vec
 // Every worker and every live lease, as JSON.
 net::HttpResponse ledger_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots);
 
-net::HttpResponse version_response();
+// Every worker as each fleet's policy sees it for one request, as JSON.
+net::HttpResponse explain_response(const std::vector<FleetExplanation>& explanations);
 
 }  // namespace balanceroute::proxy

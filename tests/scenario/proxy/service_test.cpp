@@ -215,6 +215,47 @@ TEST_F(RouterService, StreamsPassUnchanged) {
   EXPECT_NE(metrics().find("balanceroute_stream_tokens_total 2"), std::string::npos);
 }
 
+// Law: an operator sees what the policy thinks of each worker for a request of that size, and the final line of a
+// request says why it is where it is.
+TEST_F(RouterService, DecisionsAreExplained) {
+  FakeWorker first{streams({chunk("a") + kFinish + kUsage + kDone})};
+  FakeWorker second{streams({})};
+  serve({first.port(), second.port()}, 3, [](ServeParams& params) { params.fleets[0].policy.name = "br_0"; });
+  const auto explained =
+      nlohmann::json::parse(body_of(ask(service_->admin_port(), get("/debug/explain?prompt_tokens=500&sequences=2"))));
+  const auto& fleet = explained["fleets"][0];
+  EXPECT_EQ(fleet["policy"], "br_0");
+  EXPECT_EQ(fleet["score_meaning"], "tokens of imbalance that the admission removes");
+  ASSERT_EQ(fleet["workers"].size(), 2u);
+  // Two sequences of 500 on one of two idle workers: the other one waits for 1000.
+  EXPECT_EQ(fleet["workers"][1]["score"], -1000);
+  EXPECT_EQ(fleet["workers"][1]["free_slots"], 3);
+  ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+  ASSERT_TRUE(soon([&] { return final_lines() == 1; }));
+  const auto lines = sink_->lines();
+  const auto line = std::ranges::find_if(lines, [](const auto& text) { return text.starts_with("request id="); });
+  EXPECT_NE(line->find(" client=127.0.0.1"), std::string::npos) << *line;
+  EXPECT_NE(line->find(" stage=work_conserving score=-"), std::string::npos) << *line;
+}
+
+// Law: a question that cannot be read is answered with what was expected.
+TEST_F(RouterService, BadQuestionsAreNamed) {
+  FakeWorker worker{streams({kDone})};
+  serve({worker.port()});
+  const std::vector<std::pair<std::string, std::string>> questions{
+      {"", "prompt_tokens is missing"},
+      {"?prompt_tokens=0", "prompt_tokens = '0': expected a whole number from 1 to 2147483648"},
+      {"?prompt_tokens=5x", "prompt_tokens = '5x'"},
+      {"?prompt_tokens=5&sequences=99999999999999999999", "sequences = '99999999999999999999'"},
+      {"?prompt=5", "'prompt': expected prompt_tokens or sequences"},
+  };
+  for (const auto& [query, expected] : questions) {
+    const std::string answer = ask(service_->admin_port(), get("/debug/explain" + query));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 400 ")) << answer;
+    EXPECT_NE(answer.find(expected), std::string::npos) << answer;
+  }
+}
+
 // Law: a client that asks for usage gets the event, and its body goes on byte for byte.
 TEST_F(RouterService, UsageIsPassedOnToWhomAskedForIt) {
   FakeWorker worker{streams({chunk("a") + kFinish + kUsage + kDone})};
