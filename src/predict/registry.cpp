@@ -28,8 +28,8 @@ std::expected<std::unique_ptr<Predictor>, std::string> exact_match(const Predict
 std::expected<std::unique_ptr<Predictor>, std::string> oracle(const PredictorParams&, const LengthOracle* lengths) {
   if (lengths == nullptr) {
     return std::unexpected(
-        "predictor oracle reads the lengths of answers from a trace, so it works in a simulation only: expected "
-        "survival or exact_match");
+        "predictor.name = oracle: it reads the lengths of answers from a trace, which only a simulation has; "
+        "expected one of survival, exact_match");
   }
   return std::make_unique<OraclePredictor>(*lengths);
 }

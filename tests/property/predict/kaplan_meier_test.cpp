@@ -12,37 +12,44 @@ namespace {
 struct Seen {
   LifeSpan span;
   bool ended;
+  double weight = 1;
 };
 
-// The estimate as it is defined: of those that could end with token y, the share that does not.
+// The estimate as it is defined: of those that could end with token y, the share that does not, each by its weight.
 double slow_factor(const std::vector<Seen>& all, std::int64_t y) {
-  const auto at_risk = std::ranges::count_if(
-      all, [y](const Seen& seen) { return seen.span.first_seen < Tokens{y} && seen.span.last_seen >= Tokens{y}; });
-  const auto ends = std::ranges::count_if(all, [y](const Seen& seen) {
-    return seen.ended && seen.span.first_seen < Tokens{y} && seen.span.last_seen == Tokens{y};
-  });
-  return ends == 0 ? 1 : 1 - static_cast<double>(ends) / static_cast<double>(at_risk);
+  double at_risk = 0;
+  double ends = 0;
+  for (const Seen& seen : all) {
+    if (seen.span.first_seen >= Tokens{y} || seen.span.last_seen < Tokens{y}) continue;
+    at_risk += seen.weight;
+    if (seen.ended && seen.span.last_seen == Tokens{y}) ends += seen.weight;
+  }
+  return ends == 0 ? 1 : 1 - ends / at_risk;
 }
 
-// Law: the curve is the slow obvious one for any mix of ended, cut and running answers, seen early or late; asking does
-// not change what was counted.
+// Law: the curve is the slow obvious one for any mix of ended, cut and running answers, seen early or late, faded or
+// not; its sums are those of its values; asking does not change what was counted.
 TEST(KaplanMeierProperty, EqualsTheDefinition) {
-  check_property(1'000, [](const std::vector<std::uint16_t>& words) {
+  check_property(10'000, [](const std::vector<std::uint16_t>& words) {
     KaplanMeier lengths;
     std::vector<Seen> all;
     std::vector<LifeSpan> running;
+    int halvings = 0;
     for (const std::uint16_t word : words) {
       const LifeSpan span{Tokens{word % 7 < 5 ? 0 : word / 4 % 16}, Tokens{word / 64 % 32}};
       const bool ended = word % 4 < 2;
-      all.push_back({span, ended});
-      if (ended) {
-        lengths.ended(span);
-      } else if (word % 4 == 2) {
-        lengths.cut(span);
-      } else {
+      if (word % 32 == 31 && halvings < 15) {
+        lengths.halve();
+        for (Seen& seen : all) seen.weight /= 2;
+        ++halvings;
+      } else if (word % 4 == 3) {
         running.push_back(span);
+      } else {
+        all.push_back({span, ended});
+        ended ? lengths.ended(span) : lengths.cut(span);
       }
     }
+    for (const LifeSpan& span : running) all.push_back({span, false});
     SurvivalCurve curve;
     for (int times = 0; times < 2; ++times) {
       lengths.fill(curve, running);
@@ -59,6 +66,22 @@ TEST(KaplanMeierProperty, EqualsTheDefinition) {
       }
       require(std::abs(sum - curve.mean_tokens()) < 1e-9);
     }
+  });
+}
+
+// Law: the mean within a horizon is the sum of the chances to run on, step by step, at any age and beyond all data.
+TEST(KaplanMeierProperty, TheMeanWithinAHorizonIsTheSumOfChances) {
+  check_property(10'000, [](const std::vector<std::uint8_t>& words, std::uint8_t age, std::uint8_t horizon) {
+    KaplanMeier lengths;
+    for (const std::uint8_t word : words) {
+      const LifeSpan span{Tokens{0}, Tokens{word / 4}};
+      word % 4 > 0 ? lengths.ended(span) : lengths.cut(span);
+    }
+    SurvivalCurve curve;
+    lengths.fill(curve, {});
+    double sum = 0;
+    for (std::int64_t h = 0; h < horizon; ++h) sum += curve.conditional(Tokens{age / 2}, Tokens{h});
+    require(std::abs(curve.mean_within(Tokens{age / 2}, Tokens{horizon}) - sum) < 1e-9);
   });
 }
 

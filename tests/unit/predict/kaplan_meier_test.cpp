@@ -69,6 +69,45 @@ TEST(KaplanMeier, OneSeenLateIsAtRiskOnlyFromThen) {
   EXPECT_EQ(curve.at(Tokens{8}), 0);
 }
 
+// Law: what was counted before weighs half, and nothing once it was halved too often.
+TEST(KaplanMeier, OldCountsFade) {
+  KaplanMeier lengths;
+  for (const std::int64_t length : {4, 4, 8}) lengths.ended(span(0, length));
+  lengths.halve();
+  lengths.ended(span(0, 2));
+  EXPECT_EQ(curve_of(lengths).at(Tokens{2}), 0.6);  // 1 of 2.5
+  EXPECT_EQ(curve_of(lengths).longest(), Tokens{8});
+  for (int i = 0; i < 20; ++i) lengths.halve();
+  EXPECT_EQ(curve_of(lengths).longest(), Tokens{4});
+  lengths.halve();
+  EXPECT_TRUE(curve_of(lengths).empty());
+  EXPECT_EQ(lengths.ends(), 4U);
+}
+
+// Law: counts that fade are rounded, chances stay chances.
+TEST(KaplanMeier, FadedLateEntriesNeverOutweighTheRest) {
+  KaplanMeier lengths;
+  for (const std::int64_t length : {7, 8, 9}) lengths.ended(span(5, length));
+  for (int i = 0; i < 2; ++i) lengths.ended(span(0, 3));
+  for (int i = 0; i < 21; ++i) lengths.halve();
+  EXPECT_EQ(curve_of(lengths).at(Tokens{2}), 1);
+  EXPECT_EQ(curve_of(lengths).at(Tokens{3}), 0);
+}
+
+// Law: the mean within a horizon is the sum of the chances to run on, at every age, beyond the longest too.
+TEST(KaplanMeier, MeanWithinAHorizon) {
+  KaplanMeier lengths;
+  for (const std::int64_t length : {2, 4}) lengths.ended(span(0, length));
+  lengths.cut(span(0, 9));
+  lengths.cut(span(0, 9));
+  const SurvivalCurve curve = curve_of(lengths);
+  EXPECT_EQ(curve.mean_within(Tokens{0}, Tokens{3}), 2.75);
+  EXPECT_EQ(curve.mean_within(Tokens{2}, Tokens{3}), (0.75 + 0.75 + 0.5) / 0.75);
+  EXPECT_EQ(curve.mean_within(Tokens{3}, Tokens{10}), (0.75 + 9 * 0.5) / 0.75);
+  EXPECT_EQ(curve.mean_within(Tokens{50}, Tokens{10}), 10);
+  EXPECT_EQ(SurvivalCurve{}.mean_within(Tokens{50}, Tokens{10}), 10);
+}
+
 // Law: a length beyond all bounds costs no memory beyond them and is no end.
 TEST(KaplanMeier, LengthsAreBounded) {
   KaplanMeier lengths;
