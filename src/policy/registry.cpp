@@ -4,9 +4,12 @@
 #include <array>
 
 #include "policy/br_0/br_0.hpp"
+#include "policy/br_0_bypass/br_0_bypass.hpp"
 #include "policy/br_fit/br_fit.hpp"
 #include "policy/join_shortest_queue/join_shortest_queue.hpp"
 #include "policy/least_tokens/least_tokens.hpp"
+#include "policy/power_of_two/power_of_two.hpp"
+#include "policy/random/random.hpp"
 #include "policy/round_robin/round_robin.hpp"
 
 namespace balanceroute {
@@ -32,11 +35,10 @@ std::unique_ptr<Policy> br_fit(const PolicyParams& params) {
 
 // A new policy is a folder and a line here.
 constexpr std::array kPolicies{
-    Listed{RoundRobin::kName, plain<RoundRobin>},
-    Listed{JoinShortestQueue::kName, plain<JoinShortestQueue>},
-    Listed{LeastTokens::kName, plain<LeastTokens>},
-    Listed{Br0::kName, br_0},
-    Listed{BrFit::kName, br_fit},
+    Listed{RandomWorker::kName, plain<RandomWorker>}, Listed{RoundRobin::kName, plain<RoundRobin>},
+    Listed{PowerOfTwo::kName, plain<PowerOfTwo>},     Listed{JoinShortestQueue::kName, plain<JoinShortestQueue>},
+    Listed{LeastTokens::kName, plain<LeastTokens>},   Listed{Br0::kName, br_0},
+    Listed{Br0Bypass::kName, plain<Br0Bypass>},       Listed{BrFit::kName, br_fit},
 };
 
 constexpr auto kNames = [] {

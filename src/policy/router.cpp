@@ -265,16 +265,21 @@ void Router::serve_queues(GroupId group, const ImmediatePolicy& policy, bool exp
     while (!queues_[id].empty()) {
       const Candidate next = queues_[id].candidates().front();
       if (!view.has_room(worker, next.request.sequences)) break;
+      // Scored as if it were not yet here: its own load is no reason against it.
+      const Queued with_it = queued_[id];
+      queued_[id].load -= next.weight;
+      queued_[id].sequences -= next.request.sequences;
       Choice choice{.candidate = 0,
                     .worker = worker,
                     .stage = Stage::bound,
                     .score = policy.score(fleet_view(), group, worker, next),
                     .margin = view.envelope() - view.loads[worker]};
       if (explain) choice.runner_up = next_best(policy, view, worker, next);
-      if (!admit(group, next, choice)) break;
+      if (!admit(group, next, choice)) {
+        queued_[id] = with_it;
+        break;
+      }
       queues_[id].erase(0);
-      queued_[id].load -= next.weight;
-      queued_[id].sequences -= next.request.sequences;
     }
   }
 }

@@ -10,13 +10,9 @@
 #include "core/ids.hpp"
 #include "core/pool.hpp"
 #include "core/random.hpp"
+#include "policy/immediate/workers.hpp"
 
 namespace balanceroute {
-
-// Whether the worker may ever hold the request, now or after waiting in its queue.
-[[nodiscard]] inline bool can_hold(const GroupView& group, std::size_t worker, const Candidate& candidate) {
-  return group.eligible[worker] != 0 && group.slots[worker] >= candidate.request.sequences;
-}
 
 // The worker of the whole fleet with the least amount(group, position) per slot; equal ones draw lots.
 // Amounts per slot are compared as products, exactly.

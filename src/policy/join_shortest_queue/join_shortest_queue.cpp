@@ -3,13 +3,6 @@
 #include "policy/immediate/least.hpp"
 
 namespace balanceroute {
-namespace {
-
-std::int64_t sequences_at(const FleetView& fleet, const GroupView& group, std::size_t worker) {
-  return group.sequences[worker] + fleet.queued[group.workers[worker].value()].sequences;
-}
-
-}  // namespace
 
 std::optional<WorkerId> JoinShortestQueue::bind(const FleetView& fleet, const Candidate& candidate, Random& random) {
   return least_per_slot(fleet, candidate, random, [&fleet](const GroupView& group, std::size_t worker) {

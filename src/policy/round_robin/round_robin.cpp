@@ -1,6 +1,6 @@
 #include "policy/round_robin/round_robin.hpp"
 
-#include "policy/immediate/least.hpp"
+#include "policy/immediate/workers.hpp"
 
 namespace balanceroute {
 

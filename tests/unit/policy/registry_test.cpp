@@ -27,12 +27,14 @@ TEST(Registry, EveryPolicyAnswersToItsName) {
 
 TEST(Registry, BaselinesBindAtOnceAndBrFromThePool) {
   EXPECT_EQ(make_policy({.name = "least_tokens"}).value()->binding(), Binding::immediate);
+  EXPECT_EQ(make_policy({.name = "br_0_bypass"}).value()->binding(), Binding::immediate);
   EXPECT_EQ(make_policy({.name = "br_0"}).value()->binding(), Binding::pooled);
 }
 
 TEST(Registry, FaultsNameTheSetting) {
   EXPECT_EQ(fault_of({.name = "best"}),
-            "policy.name = best: expected one of round_robin, join_shortest_queue, least_tokens, br_0, br_fit");
+            "policy.name = best: expected one of random, round_robin, power_of_two, join_shortest_queue, least_tokens, "
+            "br_0, br_0_bypass, br_fit");
   EXPECT_EQ(fault_of({.r_max = 17}), "policy.r_max = 17: expected 1..16");
   EXPECT_EQ(fault_of({.r_max = 0}), "policy.r_max = 0: expected 1..16");
   EXPECT_EQ(fault_of({.greedy_threshold = -2}), "policy.greedy_threshold = -2: expected 0..1000000 or auto");
@@ -62,6 +64,8 @@ TEST(Registry, BrPoliciesNeedABarrier) {
             "policy br_0 evens out the waiting at a barrier, but group a has one worker: use least_tokens");
   EXPECT_EQ(validate_for_group({.name = "br_fit"}, "a", 1, true).error(),
             "policy br_fit evens out the waiting at a barrier, but group a has one worker: use least_tokens");
+  EXPECT_EQ(validate_for_group({.name = "br_0_bypass"}, "a", 1, true).error(),
+            "policy br_0_bypass evens out the waiting at a barrier, but group a has one worker: use least_tokens");
   EXPECT_EQ(validate_for_group({.name = "br_0"}, "a", 8, false).error(),
             "policy br_0 evens out the waiting at a barrier, but group a has no barrier: use least_tokens");
 }

@@ -245,6 +245,18 @@ TEST(Router, ExplainsWhatThePolicyThinks) {
   EXPECT_EQ(scores[1].score, 120 - 2 * 20);
 }
 
+// Law: a bound request is scored as if it were not yet there: its own load is no reason against its worker.
+TEST(Router, ABoundRequestIsScoredWithoutItself) {
+  Fleet fleet{"least_tokens", {2, 2}};
+  fleet.submit(1, 100);
+  fleet.submit(2, 300);
+  const auto admissions = fleet.router.round(fleet.group);
+  ASSERT_EQ(admissions.size(), 2U);
+  for (const Admission& admission : admissions) EXPECT_EQ(admission.score, 0);
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{0}).load, Tokens{0});
+  EXPECT_EQ(fleet.router.queue_total(WorkerId{1}).sequences, 0);
+}
+
 // Law: an admission says who took it and why; the runner-up when asked for.
 TEST(Router, AdmissionsCarryTheirReasons) {
   for (const std::string policy : {"br_0", "least_tokens"}) {
