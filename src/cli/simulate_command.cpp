@@ -47,11 +47,16 @@ class SimulateCommand final : public Command {
   void declare(CLI::App& app) override { add_flags(app, params_); }
 
   std::expected<void, Failure> run() override {
-    if (auto writable = check_output(params_.json); !writable) return writable;
+    for (const std::string& path : {params_.json, params_.html}) {
+      if (auto writable = check_output(path); !writable) return writable;
+    }
     const auto experiment = sim::Experiment::prepare(params_);
     if (!experiment) return bad_usage(experiment.error());
     const std::vector<sim::Run> runs = make_runs(*experiment);
     if (auto written = write_output(params_.json, sim::json_report(*experiment, runs)); !written) return written;
+    if (!params_.html.empty()) {
+      if (auto written = write_output(params_.html, sim::html_report(*experiment, runs)); !written) return written;
+    }
     std::cout << sim::table_report(*experiment, runs);
     return {};
   }

@@ -36,6 +36,16 @@ std::expected<void, std::string> check_fits(const SimulateParams& params,
                          params.trace);
 }
 
+// Runs to the end, following the first group through the measured window.
+Trajectory drawn(Simulation& simulation, std::size_t points) {
+  TrajectoryRecorder recorder{points};
+  while (const auto step = simulation.step()) {
+    if (!step->measured || step->group != 0) continue;
+    recorder.step(step->start, step->duration, step->loads.loads, step->loads.active);
+  }
+  return recorder.result();
+}
+
 // Whether the policy can route for every size of group.
 std::expected<void, std::string> check_variant(const SimulateParams& params, const Variant& variant) {
   if (auto valid = balanceroute::validate(variant.policy, "--"); !valid) return valid;
@@ -133,6 +143,20 @@ std::vector<Run> Experiment::run(std::size_t threads, const Progress& progress) 
   return runs;
 }
 
+// A page shows the first seed of each variant.
+bool Experiment::draws(const Run& run) const {
+  return !params_.html.empty() && run.seed == static_cast<std::uint64_t>(params_.seeds.front());
+}
+
+// As many as make a page of sane size.
+std::size_t Experiment::points_of_trajectory(std::size_t workers) const {
+  constexpr std::size_t kNumbersOfPage = 150'000;
+  constexpr std::size_t kMostLines = 40;  // of a panel: workers beyond that are not drawn
+  const std::size_t panels = variants_.size() * params_.workers.size() * params_.loads.size();
+  const std::size_t points = kNumbersOfPage / (panels * std::min(workers + 4, kMostLines));
+  return std::clamp<std::size_t>(points, 24, 320) / 2 * 2;
+}
+
 void Experiment::simulate(Run& run) const {
   const auto start = std::chrono::steady_clock::now();
   const Fleet fleet = params_.fleet(run.workers);
@@ -150,7 +174,12 @@ void Experiment::simulate(Run& run) const {
                        static_cast<std::size_t>(std::llround(active * static_cast<double>(fleet.all_workers()))),
                        random);
   }
-  run.result = simulation.run();
+  if (draws(run)) {
+    run.trajectory = drawn(simulation, points_of_trajectory(run.workers));
+    run.result = simulation.result();
+  } else {
+    run.result = simulation.run();
+  }
   run.took = std::chrono::steady_clock::now() - start;
 }
 

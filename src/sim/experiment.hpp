@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "policy/policy_params.hpp"
 #include "sim/run_meter.hpp"
 #include "sim/simulate_params.hpp"
+#include "sim/trajectory.hpp"
 #include "trace/stationary_law.hpp"
 #include "trace/statistics.hpp"
 #include "trace/trace.hpp"
@@ -32,7 +34,8 @@ struct Run {
   double load = 0;
   std::uint64_t seed = 0;
   RunResult result;
-  std::chrono::duration<double> took{0};  // of a real clock
+  std::optional<Trajectory> trajectory{};  // of the first group, if a report is to draw it
+  std::chrono::duration<double> took{0};   // of a real clock
 };
 
 // Experiment makes the runs of SimulateParams.
@@ -61,6 +64,8 @@ class Experiment {
 
   [[nodiscard]] std::vector<Run> planned() const;
   void simulate(Run& run) const;
+  [[nodiscard]] bool draws(const Run& run) const;
+  [[nodiscard]] std::size_t points_of_trajectory(std::size_t workers) const;
 
   SimulateParams params_;
   std::vector<Variant> variants_;

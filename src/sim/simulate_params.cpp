@@ -29,6 +29,7 @@ void SimulateParams::visit_params(ParamVisitor& visitor) {
                details);
   visitor.flag({"timings", "Report how long runs took; output then differs from call to call."}, timings);
   visitor.text({"json", "File to write the results to."}, json);
+  visitor.text({"html", "File to write a page to: tables, loads over time, curves."}, html);
 }
 
 void SimulateParams::visit_settings(ParamVisitor& visitor) {

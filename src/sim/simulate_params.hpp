@@ -44,6 +44,7 @@ struct SimulateParams {
   bool details = false;
   bool timings = false;
   std::string json;
+  std::string html;
 
   void visit_params(ParamVisitor& visitor);
   // What all runs have in common, outputs aside.

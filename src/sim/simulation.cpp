@@ -96,8 +96,11 @@ std::optional<SimulatedStep> Simulation::step() {
     admit(group, now);
     take_handovers(group, now);
     if (begin_step(group, now)) {
-      return SimulatedStep{
-          .group = group.id.value(), .start = now, .duration = group.wake - now, .loads = group.engine.step_loads()};
+      return SimulatedStep{.group = group.id.value(),
+                           .start = now,
+                           .duration = group.wake - now,
+                           .measured = group.measured,
+                           .loads = group.engine.step_loads()};
     }
   }
   return std::nullopt;

@@ -34,6 +34,7 @@ struct SimulatedStep {
   std::size_t group = 0;
   Nanoseconds start{0};
   Nanoseconds duration{0};
+  bool measured = false;  // within the measured window
   engine::StepLoads loads;
 };
 

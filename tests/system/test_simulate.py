@@ -1,6 +1,7 @@
 """What `balanceroute simulate` promises: figures that can be had again, one clear message for bad input, no half a file."""
 
 import gzip
+import html.parser
 import json
 import os
 import resource
@@ -31,6 +32,55 @@ def test_table_and_json(run, tmp_path):
     assert again.stdout == first.stdout
     assert (tmp_path / "runs.json").read_text() == text
     assert [path.name for path in tmp_path.iterdir()] == ["runs.json"]
+
+
+class Page(html.parser.HTMLParser):
+    """What a page holds, and that its tags are closed in order."""
+
+    VOID = {"meta"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.links, self.tables, self.drawings = [], [], 0, []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.links += [given[name] for name in ("src", "href") if name in given]
+        self.tables += tag == "table"
+        if tag == "svg" and given.get("role") == "img":
+            self.drawings.append(given["aria-label"])
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_page_stands_alone(run, tmp_path):
+    """Law: the page needs no other file or host, says in words what each drawing shows, and is the same again."""
+    trace = tmp_path / "<b>&.csv"
+    trace.write_bytes(SEGMENT.read_bytes())
+    arguments = ["simulate", "--trace", trace, "--limit", 300, "--policy", "least_tokens,br_0", "--workers", "4,8",
+                 "--load", "0.8,1.1", "--seed", "1,2", "--html", tmp_path / "page.html"]
+    assert run(*arguments).returncode == 0
+    text = (tmp_path / "page.html").read_text()
+    page = Page(text)
+    assert all(link.startswith("#") for link in page.links)
+    assert "<script" not in text and "url(" not in text and "@import" not in text
+    assert "<b>&.csv" not in text and "&lt;b&gt;&amp;.csv" in text
+    # A panel a policy and two curves a size and load; four charts a scale-up and a load curve.
+    assert len(page.drawings) == 4 * (2 + 2) + 4 * (2 + 2)
+    assert all(len(label) > 20 for label in page.drawings)
+    assert page.tables > 4 * 2
+    assert len(text) < 1_000_000
+    assert run(*arguments).returncode == 0
+    assert (tmp_path / "page.html").read_text() == text
 
 
 def test_gzip_is_read_like_the_plain_file(run, tmp_path):
@@ -195,6 +245,8 @@ BAD_FLAGS = [
     (["--kv-capacity-tokens", "1000"], "--kv-capacity-tokens = 1000: expected at least "),
     (["--prefill-instances", "-1"], "--prefill-instances = -1: expected 0..4096"),
     (["--arrivals", "uniform"], "--arrivals = uniform: expected one of poisson, trace"),
+    (["--html", "/"], "/: is a folder: expected a file to write"),
+    (["--html", "/no/such/folder/page.html"], "/no/such/folder/page.html: cannot be written"),
     (["--json", "/"], "/: is a folder: expected a file to write"),
     (["--json", "/no/such/folder/runs.json"], "/no/such/folder/runs.json: cannot be written"),
 ]

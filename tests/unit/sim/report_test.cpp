@@ -152,11 +152,32 @@ TEST(TableReport, StarsWhatIsNotStationary) {
   EXPECT_THAT(table, Not(HasSubstr("least_tokens *")));
 }
 
+// Law: a page has its first seed's loads of each policy, and trajectories are recorded for a page alone.
+TEST(HtmlReport, DrawsTheFirstSeedOfEachPolicy) {
+  SimulateParams params;
+  params.trace = "examples/traces/azure2023_conv_segment.csv";
+  params.policies = {"least_tokens", "br_0"};
+  params.seeds = {3, 4};
+  params.limit = 200;
+  params.html = "page.html";
+  const Experiment experiment = Experiment::prepare(params).value();
+  const auto runs = experiment.run(1);
+  for (const auto& run : runs) EXPECT_EQ(run.trajectory.has_value(), run.seed == 3);
+  EXPECT_EQ(runs[0].trajectory->points.front().loads.size(), 8U);
+  const std::string page = html_report(experiment, runs);
+  EXPECT_THAT(page, HasSubstr("8 workers, load 1.1"));
+  EXPECT_THAT(page, HasSubstr("<title>worker 7</title>"));
+  EXPECT_THAT(page, Not(HasSubstr("Across sizes and loads")));
+  params.html.clear();
+  EXPECT_FALSE(Experiment::prepare(params).value().run(1).front().trajectory.has_value());
+}
+
 // Law: real time is told only on request, in both reports.
 TEST(Reports, TellRealTimeOnlyOnRequest) {
   const std::vector runs{run_of(0, 1, 100)};
   const Experiment silent = experiment_of({"least_tokens"}, {1});
   EXPECT_THAT(table_report(silent, runs), Not(HasSubstr("took")));
+  EXPECT_THAT(html_report(silent, runs), Not(HasSubstr("took")));
   EXPECT_THAT(json_report(silent, runs), Not(HasSubstr("took")));
   const Experiment timed = experiment_of({"least_tokens"}, {1}, true);
   EXPECT_THAT(table_report(timed, runs), HasSubstr("1.50"));
