@@ -37,6 +37,8 @@ std::string_view to_string(AdmitError error) {
       return "the worker takes no admissions";
     case AdmitError::NoFreeSlots:
       return "the worker has too few free slots";
+    case AdmitError::NoKvSpace:
+      return "the worker has too little free KV space";
     case AdmitError::AlreadyAdmitted:
       return "the request already has a worker";
   }
@@ -55,6 +57,8 @@ std::string_view to_string(SubmitError error) {
       return "no worker is ready";
     case SubmitError::TooManySequences:
       return "more sequences than any worker has slots";
+    case SubmitError::ExceedsKvSpace:
+      return "the prompt needs more KV space than any worker has";
     case SubmitError::AlreadyKnown:
       return "the request already waits or has a worker";
   }
@@ -71,6 +75,8 @@ std::string_view to_string(WorkerError error) {
       return "the fleet already has this worker";
     case WorkerError::NoSlots:
       return "a worker has at least one slot";
+    case WorkerError::NoKvSpace:
+      return "a worker's KV space is larger than its reserve";
     case WorkerError::WorkerDead:
       return "the worker is dead; only a restart brings it back";
     case WorkerError::StillBusy:

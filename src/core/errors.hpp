@@ -17,6 +17,7 @@ enum class AdmitError : std::uint8_t {
   UnknownWorker,
   WorkerNotReady,
   NoFreeSlots,
+  NoKvSpace,
   AlreadyAdmitted
 };
 
@@ -27,11 +28,20 @@ enum class SubmitError : std::uint8_t {
   TooManyTokens,
   NoWorkerReady,
   TooManySequences,
+  ExceedsKvSpace,
   AlreadyKnown
 };
 
 // A change of membership that does not apply.
-enum class WorkerError : std::uint8_t { UnknownGroup, UnknownWorker, DuplicateWorker, NoSlots, WorkerDead, StillBusy };
+enum class WorkerError : std::uint8_t {
+  UnknownGroup,
+  UnknownWorker,
+  DuplicateWorker,
+  NoSlots,
+  NoKvSpace,
+  WorkerDead,
+  StillBusy
+};
 
 [[nodiscard]] std::string_view to_string(RequestError error);
 [[nodiscard]] std::string_view to_string(AdmitError error);

@@ -27,13 +27,22 @@ struct GroupView {
   std::span<const std::int32_t> slots;
   std::span<const std::int32_t> free_slots;
   std::span<const std::int32_t> sequences;  // dispatched and running
-  std::span<const Tokens> kv_free;          // KV space not charged to a request; kUnlimitedKv without a limit
-  std::span<const std::uint8_t> eligible;   // 1: takes admissions
+  // KV space that admissions may take: neither charged to a request nor in reserve; below zero where requests outgrew
+  // it, kUnlimitedKv without a limit.
+  std::span<const Tokens> kv_free;
+  std::span<const Tokens> kv_space;        // the same of an idle worker
+  std::span<const std::uint8_t> eligible;  // 1: takes admissions
 
   // G, everything that waits at the barrier.
   [[nodiscard]] std::size_t size() const { return workers.size(); }
   [[nodiscard]] Tokens envelope() const { return largest_load(loads); }
 
+  // Whether the worker, ready or not, could take so much if it were idle.
+  [[nodiscard]] bool is_large_enough(std::size_t position, std::int32_t sequence_count, Tokens kv) const {
+    return slots[position] >= sequence_count && kv_space[position] >= kv;
+  }
+
+  // Whether it can take so much now.
   [[nodiscard]] bool has_room(std::size_t position, std::int32_t sequence_count, Tokens kv = Tokens{0}) const {
     return eligible[position] != 0 && free_slots[position] >= sequence_count && kv_free[position] >= kv;
   }

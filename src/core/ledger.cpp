@@ -67,21 +67,22 @@ void Lease::release() {
 
 void Lease::finish(Tokens generated) {
   if (live()) {
-    ledger_->settle(ledger_->entries_[entry_], generated);
+    ledger_->settle(entry_, generated);
     ledger_->give_back(entry_, LeaseEnd::finished);
   }
   ledger_ = nullptr;
 }
 
 void Lease::started() {
-  if (live()) ledger_->start(ledger_->entries_[entry_]);
+  if (live()) ledger_->start(entry_);
 }
 
 void Lease::progress(Tokens generated) {
-  if (live()) ledger_->correct(ledger_->entries_[entry_], generated);
+  if (live()) ledger_->correct(entry_, generated);
 }
 
-Ledger::Ledger(std::string fleet, LoadModel model) : fleet_{std::move(fleet)}, model_{model} {}
+Ledger::Ledger(std::string fleet, const LedgerSettings& settings)
+    : fleet_{std::move(fleet)}, load_{settings.load_model}, kv_{LoadModel::paged(settings.kv_block)} {}
 
 GroupId Ledger::add_group(std::string name, bool barrier) {
   const GroupId id{static_cast<std::uint32_t>(groups_.size())};
@@ -94,15 +95,16 @@ GroupId Ledger::add_group(std::string name, bool barrier) {
 }
 
 std::expected<WorkerId, WorkerError> Ledger::add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                        std::int32_t slots) {
+                                                        std::int32_t slots, const KvSpace& kv) {
   if (group.value() >= groups_.size()) return std::unexpected(WorkerError::UnknownGroup);
   if (slots < 1) return std::unexpected(WorkerError::NoSlots);
+  if (kv.reserve < Tokens{0} || kv.capacity <= kv.reserve) return std::unexpected(WorkerError::NoKvSpace);
   const bool known = std::ranges::any_of(workers_, [&](const Worker& other) {
     return other.state != WorkerState::removed && other.group == group && other.url == url && other.rank == rank;
   });
   if (known) return std::unexpected(WorkerError::DuplicateWorker);
   const WorkerId id{static_cast<std::uint32_t>(workers_.size())};
-  workers_.push_back({.group = group, .url = std::move(url), .rank = rank, .slots = slots});
+  workers_.push_back({.group = group, .url = std::move(url), .rank = rank, .slots = slots, .kv = kv});
   attach(id);
   return id;
 }
@@ -117,8 +119,11 @@ void Ledger::attach(WorkerId worker) {
   insert_at(group.slots, place, joining.slots);
   insert_at(group.free_slots, place, joining.slots);
   insert_at(group.sequences, place, 0);
-  insert_at(group.running, place, 0);
-  insert_at(group.kv_free, place, kUnlimitedKv);
+  insert_at(group.load_growth, place, std::int64_t{0});
+  const Tokens space = limited(joining) ? joining.kv.capacity - joining.kv.reserve : kUnlimitedKv;
+  insert_at(group.kv_free, place, space);
+  insert_at(group.kv_space, place, space);
+  insert_at(group.kv_growth, place, std::int64_t{0});
   insert_at(group.eligible, place, std::uint8_t{0});
   refresh(joining.group);
 }
@@ -132,8 +137,10 @@ void Ledger::detach(WorkerId worker) {
   erase_at(group.slots, place);
   erase_at(group.free_slots, place);
   erase_at(group.sequences, place);
-  erase_at(group.running, place);
+  erase_at(group.load_growth, place);
   erase_at(group.kv_free, place);
+  erase_at(group.kv_space, place);
+  erase_at(group.kv_growth, place);
   erase_at(group.eligible, place);
   refresh(leaving.group);
 }
@@ -154,6 +161,7 @@ void Ledger::refresh(GroupId id) {
                         .free_slots = group.free_slots,
                         .sequences = group.sequences,
                         .kv_free = group.kv_free,
+                        .kv_space = group.kv_space,
                         .eligible = group.eligible};
 }
 
@@ -166,6 +174,7 @@ std::expected<Lease, AdmitError> Ledger::reserve(WorkerId worker, const Request&
   const std::size_t place = taker.position;
   if (group.eligible[place] == 0) return std::unexpected(AdmitError::WorkerNotReady);
   if (group.free_slots[place] < request.sequences) return std::unexpected(AdmitError::NoFreeSlots);
+  if (group.kv_free[place] < kv_on_entry(request)) return std::unexpected(AdmitError::NoKvSpace);
 
   const std::uint32_t index = take_entry();
   if (!by_request_.insert(request.id, index)) {
@@ -179,9 +188,7 @@ std::expected<Lease, AdmitError> Ledger::reserve(WorkerId worker, const Request&
            .since = group.clock,
            .generation = entry.generation,
            .used = true};
-  group.free_slots[place] -= request.sequences;
-  group.sequences[place] += request.sequences;
-  group.loads[place] += weight_now(entry);
+  charge(entry, 1);
   if (observer_ != nullptr) observer_->taken(request, worker);
   return Lease{*this, index, entry.generation};
 }
@@ -197,11 +204,74 @@ std::uint32_t Ledger::take_entry() {
   return index;
 }
 
+// Adds to its worker what an entry holds now, or takes it away.
+void Ledger::charge(const Entry& entry, std::int64_t sign) {
+  const Worker& worker = workers_[entry.worker.value()];
+  Group& group = group_of(worker);
+  const std::size_t place = worker.position;
+  const auto sequences = static_cast<std::int32_t>(sign * entry.request.sequences);
+  group.free_slots[place] -= sequences;
+  group.sequences[place] += sequences;
+  group.loads[place] += weight_now(entry) * sign;
+  if (limited(worker)) group.kv_free[place] -= kv_now(entry) * sign;
+}
+
+// --- growth ---
+
 void Ledger::advance(GroupId id, Steps steps) {
   assert(steps >= Steps{0});
   Group& group = groups_[id.value()];
+  if (load_.model().steady() && kv_.model().steady()) return grow(group, steps);
+  for (; steps > Steps{0}; steps -= Steps{1}) {
+    grow(group, Steps{1});
+    turn_growth(id);
+  }
+}
+
+void Ledger::grow(Group& group, Steps steps) {
   group.clock += steps;
-  for (std::size_t i = 0; i < group.loads.size(); ++i) group.loads[i] += model_.growth(group.running[i], steps);
+  for (std::size_t i = 0; i < group.loads.size(); ++i) {
+    group.loads[i] += Tokens{group.load_growth[i] * steps.count()};
+    group.kv_free[i] -= Tokens{group.kv_growth[i] * steps.count()};
+  }
+}
+
+void Ledger::turn_growth(GroupId id) {
+  Group& group = groups_[id.value()];
+  const auto size_of = [this](std::uint32_t index) { return size_now(entries_[index]); };
+  const auto place_of = [this](const Entry& entry) { return workers_[entry.worker.value()].position; };
+  const auto turn_load = [&](std::uint32_t index, const GrowthWatch::Turn& turn) {
+    const Entry& entry = entries_[index];
+    group.loads[place_of(entry)] += turn.jump * entry.request.sequences;
+    group.load_growth[place_of(entry)] += turn.bend * entry.request.sequences;
+  };
+  const auto turn_kv = [&](std::uint32_t index, const GrowthWatch::Turn& turn) {
+    const Entry& entry = entries_[index];
+    group.kv_free[place_of(entry)] -= turn.jump * entry.request.sequences;
+    group.kv_growth[place_of(entry)] += turn.bend * entry.request.sequences;
+  };
+  load_.step(group.clock, size_of, turn_load, id.value());
+  kv_.step(group.clock, size_of, turn_kv, id.value());
+}
+
+void Ledger::begin_growth(std::uint32_t index) {
+  const Entry& entry = entries_[index];
+  const Worker& worker = workers_[entry.worker.value()];
+  Group& group = group_of(worker);
+  const auto begin = [&](GrowthWatch& watch) {
+    return watch.begin(index, size_now(entry), group.clock, worker.group.value()) * entry.request.sequences;
+  };
+  group.load_growth[worker.position] += begin(load_);
+  if (limited(worker)) group.kv_growth[worker.position] += begin(kv_);
+}
+
+void Ledger::end_growth(std::uint32_t index) {
+  const Entry& entry = entries_[index];
+  const Worker& worker = workers_[entry.worker.value()];
+  Group& group = group_of(worker);
+  const auto end = [&](GrowthWatch& watch) { return watch.end(index, size_now(entry)) * entry.request.sequences; };
+  group.load_growth[worker.position] -= end(load_);
+  if (limited(worker)) group.kv_growth[worker.position] -= end(kv_);
 }
 
 Tokens Ledger::age_now(const Entry& entry) const {
@@ -214,50 +284,44 @@ bool Ledger::is_live(const Lease& lease) const {
   return entries_[lease.entry_].generation == lease.generation_;
 }
 
-void Ledger::start(Entry& entry) {
+void Ledger::start(std::uint32_t index) {
+  Entry& entry = entries_[index];
   if (entry.state == LeaseState::running) return;
-  const Worker& worker = workers_[entry.worker.value()];
-  Group& group = group_of(worker);
   entry.state = LeaseState::running;
-  entry.since = group.clock;
-  group.running[worker.position] += entry.request.sequences;
+  entry.since = group_of(workers_[entry.worker.value()]).clock;
+  begin_growth(index);
   if (observer_ != nullptr) observer_->aged(entry.request.id, entry.age);
 }
 
-void Ledger::correct(Entry& entry, Tokens generated) {
-  start(entry);
-  settle(entry, generated);
-  if (observer_ != nullptr) observer_->aged(entry.request.id, generated);
+void Ledger::correct(std::uint32_t index, Tokens generated) {
+  start(index);
+  settle(index, generated);
+  if (observer_ != nullptr) observer_->aged(entries_[index].request.id, generated);
 }
 
-// Sets the age, and with it the load.
-void Ledger::settle(Entry& entry, Tokens generated) {
+// Sets the age, and with it load and KV space.
+void Ledger::settle(std::uint32_t index, Tokens generated) {
   assert(generated >= Tokens{0});
-  const Worker& worker = workers_[entry.worker.value()];
-  Group& group = group_of(worker);
-  const Tokens before = weight_now(entry);
+  Entry& entry = entries_[index];
+  const bool running = entry.state == LeaseState::running;
+  if (running) end_growth(index);
+  charge(entry, -1);
   entry.age = generated;
-  entry.since = group.clock;
-  group.loads[worker.position] += weight_now(entry) - before;
+  entry.since = group_of(workers_[entry.worker.value()]).clock;
+  charge(entry, 1);
+  if (running) begin_growth(index);
 }
 
 void Ledger::give_back(std::uint32_t index, LeaseEnd how) {
   Entry& entry = entries_[index];
-  const Worker& worker = workers_[entry.worker.value()];
-  Group& group = group_of(worker);
-  const std::size_t place = worker.position;
-  const std::int32_t sequences = entry.request.sequences;
-  const RequestId request = entry.request.id;
   const Tokens generated = age_now(entry);
-  group.loads[place] -= weight_now(entry);
-  group.sequences[place] -= sequences;
-  group.free_slots[place] += sequences;
-  if (entry.state == LeaseState::running) group.running[place] -= sequences;
-  by_request_.erase(request);
+  if (entry.state == LeaseState::running) end_growth(index);
+  charge(entry, -1);
+  by_request_.erase(entry.request.id);
   entry.used = false;
   ++entry.generation;  // the lease, wherever it is, is no longer live
   unused_entries_.push_back(index);
-  if (observer_ != nullptr) observer_->ended(request, generated, how);
+  if (observer_ != nullptr) observer_->ended(Request{entry.request}, generated, how);
 }
 
 void Ledger::void_leases(WorkerId worker) {
@@ -356,10 +420,12 @@ WorkerRecord Ledger::worker(WorkerId worker) const {
                       .slots = found.slots,
                       .sequences = 0,
                       .load = Tokens{0},
+                      .kv_free = kUnlimitedKv,
                       .eligible = false};
   if (attached(found)) {
     record.sequences = group.sequences[found.position];
     record.load = group.loads[found.position];
+    record.kv_free = group.kv_free[found.position];
     record.eligible = group.eligible[found.position] != 0;
   }
   return record;
@@ -376,7 +442,8 @@ std::vector<LeaseRecord> Ledger::leases() const {
                     .sequences = entry.request.sequences,
                     .prompt = entry.request.prompt,
                     .generated = age_now(entry),
-                    .weight = weight_now(entry)});
+                    .weight = weight_now(entry),
+                    .kv = kv_now(entry)});
   }
   std::ranges::sort(live, {}, &LeaseRecord::request);
   return live;

@@ -1,4 +1,4 @@
-// ledger.hpp - who holds which slots and how much load, in every group of one fleet.
+// ledger.hpp - who holds which slots, how much load and how much KV space, in every group of one fleet.
 //
 // Counts only: it does not choose, wait or read a clock. What is reserved is a Lease whose destructor gives it back.
 #pragma once
@@ -15,6 +15,7 @@
 
 #include "core/errors.hpp"
 #include "core/group_view.hpp"
+#include "core/growth_watch.hpp"
 #include "core/id_map.hpp"
 #include "core/ids.hpp"
 #include "core/load_model.hpp"
@@ -54,10 +55,10 @@ class LedgerObserver {
   virtual void taken(const Request& request, WorkerId worker) = 0;
   // It runs, each sequence has generated so many tokens, and from now on grows with its group's steps.
   virtual void aged(RequestId request, Tokens generated) = 0;
-  virtual void ended(RequestId request, Tokens generated, LeaseEnd how) = 0;
+  virtual void ended(const Request& request, Tokens generated, LeaseEnd how) = 0;
 };
 
-// Lease is one request's hold on its slots and load; its end gives them back.
+// Lease is one request's hold on its slots, load and KV space; its end gives them back.
 //   Invariants  move-only; a default, moved-from, released or voided one (its worker restarted, died or was removed) is
 //               not live, and calls on it do nothing.
 //   Threads     as its Ledger, which must outlive it.
@@ -105,6 +106,7 @@ struct LeaseRecord {
   Tokens prompt;     // of one sequence
   Tokens generated;  // by one sequence
   Tokens weight;     // load of all its sequences now
+  Tokens kv;         // KV space that they hold now
 };
 
 // WorkerRecord is one worker as a person inspects it.
@@ -117,18 +119,33 @@ struct WorkerRecord {
   std::int32_t slots;
   std::int32_t sequences;
   Tokens load;
+  Tokens kv_free;  // as in GroupView; kUnlimitedKv for a worker that is not attached
   bool eligible;
 };
 
-// Ledger counts slots, sequences and load of every worker of one fleet.
-//   Units       load in tokens a step (step_load); slots in sequences.
-//   Invariants  a worker's sequences and load are the sums over its live leases, so never negative, and zero when none
-//               is live; a request has at most one live lease.
-//   Cost        reserve, release, started, progress O(1); advance O(workers of the group); restart and dead O(leases).
+// KvSpace is what a worker can hold, in tokens.
+struct KvSpace {
+  Tokens capacity = kUnlimitedKv;
+  Tokens reserve{0};  // kept from admissions, for what runs to grow into
+};
+
+struct LedgerSettings {
+  LoadModel load_model;
+  Tokens kv_block{1};  // a sequence holds whole blocks of so many tokens
+};
+
+// Ledger counts slots, sequences, load and KV space of every worker of one fleet.
+//   Units       load in tokens a step (step_load); slots in sequences; KV space in tokens resident (kv_resident).
+//   Invariants  a worker's sequences, load and KV space are the sums over its live leases, so never negative, and zero
+//               when none is live; a request has at most one live lease. KV space is counted where it is limited, and
+//               only admissions keep to it: what runs grows on.
+//   Cost        reserve, release, started, progress O(1); restart and dead O(leases). advance O(workers of the group) a
+//               call with one-token blocks and a steady load model; else a step O(workers + sequences whose growth
+//               changes in it), a 16th of all that run for blocks of 16.
 //   Threads     not synchronised: one deciding thread owns it and every Lease it gave out.
 class Ledger {
  public:
-  explicit Ledger(std::string fleet, LoadModel model = {});
+  explicit Ledger(std::string fleet, const LedgerSettings& settings = {});
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
@@ -138,9 +155,9 @@ class Ledger {
   // A barrier means that the group's workers step together: a dead one stops admissions to all.
   GroupId add_group(std::string name, bool barrier = true);
   [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                                std::int32_t slots);
+                                                                std::int32_t slots, const KvSpace& kv = {});
 
-  // Charges slots and load at once (state dispatched).
+  // Charges slots, load and KV space at once (state dispatched).
   [[nodiscard]] std::expected<Lease, AdmitError> reserve(WorkerId worker, const Request& request);
 
   // The group took so many steps: each running sequence has grown by as many tokens.
@@ -168,7 +185,9 @@ class Ledger {
   // Its place in its group's view; none if it is not at the barrier.
   [[nodiscard]] std::optional<std::size_t> position(WorkerId worker) const;
   [[nodiscard]] std::optional<WorkerId> worker_of(RequestId request) const;
-  [[nodiscard]] const LoadModel& load_model() const { return model_; }
+  [[nodiscard]] const LoadModel& load_model() const { return load_.model(); }
+  // KV space that the request takes as it is admitted.
+  [[nodiscard]] Tokens kv_on_entry(const Request& request) const { return kv_.model().weight_on_entry(request); }
 
   [[nodiscard]] std::size_t live_leases() const { return by_request_.size(); }
   // Every live lease, by rising request id.
@@ -188,8 +207,10 @@ class Ledger {
     std::vector<std::int32_t> slots;
     std::vector<std::int32_t> free_slots;
     std::vector<std::int32_t> sequences;
-    std::vector<std::int32_t> running;
+    std::vector<std::int64_t> load_growth;  // tokens a step
     std::vector<Tokens> kv_free;
+    std::vector<Tokens> kv_space;
+    std::vector<std::int64_t> kv_growth;  // tokens a step
     std::vector<std::uint8_t> eligible;
   };
   struct Worker {
@@ -197,11 +218,13 @@ class Ledger {
     std::string url;
     std::int32_t rank = 0;
     std::int32_t slots = 0;
+    KvSpace kv;
     std::uint32_t incarnation = 0;
     std::uint32_t position = 0;  // while attached
     WorkerState state = WorkerState::ready;
   };
-  // A running request's age is `age` plus the group's steps after `since`, so a step touches no entry.
+  // A running request's age is `age` plus the group's steps after `since`, so a step touches no entry but those whose
+  // growth changes in it.
   struct Entry {
     Request request;
     WorkerId worker;
@@ -222,18 +245,30 @@ class Ledger {
   void refresh(GroupId group);
 
   [[nodiscard]] Tokens age_now(const Entry& entry) const;
-  [[nodiscard]] Tokens weight_now(const Entry& entry) const { return model_.weight_at(entry.request, age_now(entry)); }
+  [[nodiscard]] Tokens size_now(const Entry& entry) const { return entry.request.prompt + age_now(entry); }
+  [[nodiscard]] Tokens weight_now(const Entry& entry) const {
+    return load_.model().weight_at(entry.request, age_now(entry));
+  }
+  [[nodiscard]] Tokens kv_now(const Entry& entry) const { return kv_.model().weight_at(entry.request, age_now(entry)); }
   [[nodiscard]] std::uint32_t take_entry();
   void void_leases(WorkerId worker);
 
+  [[nodiscard]] static bool limited(const Worker& worker) { return worker.kv.capacity < kUnlimitedKv; }
+  void charge(const Entry& entry, std::int64_t sign);
+  void begin_growth(std::uint32_t index);
+  void end_growth(std::uint32_t index);
+  static void grow(Group& group, Steps steps);
+  void turn_growth(GroupId id);
+
   [[nodiscard]] bool is_live(const Lease& lease) const;
-  void start(Entry& entry);
-  void correct(Entry& entry, Tokens generated);
-  void settle(Entry& entry, Tokens generated);
+  void start(std::uint32_t index);
+  void correct(std::uint32_t index, Tokens generated);
+  void settle(std::uint32_t index, Tokens generated);
   void give_back(std::uint32_t index, LeaseEnd how);
 
   std::string fleet_;
-  LoadModel model_;
+  GrowthWatch load_;
+  GrowthWatch kv_;  // in blocks
   std::vector<Group> groups_;
   std::vector<GroupView> views_;
   std::vector<Worker> workers_;

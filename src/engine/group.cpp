@@ -4,16 +4,15 @@
 #include <cassert>
 
 namespace balanceroute::engine {
-namespace {
 
-Request request_of(const Sequence& sequence) {
-  return {.id = sequence.id, .prompt = sequence.prompt, .generated = sequence.age};
-}
-
-}  // namespace
-
-Group::Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity)
-    : workers_(workers), slots_{slots}, kv_capacity_{kv_capacity}, lists_{2 * workers}, step_loads_(workers) {
+Group::Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity, Tokens kv_block, const LoadModel& load_model)
+    : load_{load_model},
+      kv_{LoadModel::paged(kv_block)},
+      workers_(workers),
+      slots_{slots},
+      kv_capacity_{kv_capacity},
+      lists_{2 * workers},
+      step_loads_(workers) {
   assert(slots >= 1 && kv_capacity >= Tokens{1});
 }
 
@@ -73,8 +72,29 @@ std::span<const SequenceMove> Group::enter() {
 }
 
 void Group::advance() {
-  for (Worker& worker : workers_) worker.load += load_model_.growth(worker.active, Steps{1});
+  for (Worker& worker : workers_) {
+    worker.load += Tokens{worker.load_growth};
+    worker.kv += Tokens{worker.kv_growth};
+  }
   step_ += Steps{1};
+  turn_growth();
+}
+
+void Group::turn_growth() {
+  load_.step(
+      step_, [this](std::uint32_t index) { return size(places_[index]); },
+      [this](std::uint32_t index, const GrowthWatch::Turn& turn) {
+        Worker& worker = workers_[places_[index].worker];
+        worker.load += turn.jump;
+        worker.load_growth += turn.bend;
+      });
+  kv_.step(
+      step_, [this](std::uint32_t index) { return next_size(places_[index]); },
+      [this](std::uint32_t index, const GrowthWatch::Turn& turn) {
+        Worker& worker = workers_[places_[index].worker];
+        worker.kv += turn.jump;
+        worker.kv_growth += turn.bend;
+      });
 }
 
 SequenceMove Group::move_of(std::uint32_t index) const {
@@ -85,7 +105,6 @@ std::uint32_t Group::allocate() {
   if (free_places_.empty()) {
     places_.emplace_back();
     lists_.grow_to(places_.size());
-    calendar_.grow_to(places_.size());
     return static_cast<std::uint32_t>(places_.size() - 1);
   }
   const auto index = free_places_.back();
@@ -107,21 +126,27 @@ void Group::start(std::size_t worker, std::uint32_t index) {
   place.entered = step_;
   lists_.push_back(running_list(worker), index);
   calendar_.schedule(index, step_ + Steps{(place.sequence.output - place.sequence.age).count()});
-  workers_[worker].load += load_model_.weight_on_entry(request_of(place.sequence));
-  ++workers_[worker].active;
+  Worker& its = workers_[worker];
+  its.load += load_.model().weight_of(size(place));
+  its.load_growth += load_.begin(index, size(place), step_);
+  if (limited()) {
+    its.kv += kv_.model().weight_of(next_size(place));
+    its.kv_growth += kv_.begin(index, next_size(place), step_);
+  }
+  ++its.active;
   ++active_;
   moves_.push_back(move_of(index));
 }
 
 // Whether the worker can hold what it runs and this sequence too, with the tokens of the coming step.
 bool Group::has_space(const Worker& worker, std::uint32_t index) const {
-  const Tokens weight = load_model_.weight_on_entry(request_of(places_[index].sequence));
-  return worker.active == 0 || worker.load + Tokens{worker.active} + weight + Tokens{1} <= kv_capacity_;
+  return worker.active == 0 || !limited() ||
+         worker.kv + kv_.model().weight_of(next_size(places_[index])) <= kv_capacity_;
 }
 
 void Group::free_space(std::size_t worker) {
   const Worker& its = workers_[worker];
-  while (its.active > 1 && its.load + Tokens{its.active} > kv_capacity_) preempt(lists_.back(running_list(worker)));
+  while (its.active > 1 && its.kv > kv_capacity_) preempt(lists_.back(running_list(worker)));
 }
 
 // Out of its slot, back to the front of the FIFO.
@@ -142,7 +167,12 @@ void Group::vacate(std::uint32_t index) {
   const Place& place = places_[index];
   Worker& worker = workers_[place.worker];
   lists_.erase(running_list(place.worker), index);
-  worker.load -= load_model_.weight_at(request_of(place.sequence), generated(place));
+  worker.load -= load_.model().weight_of(size(place));
+  worker.load_growth -= load_.end(index, size(place));
+  if (limited()) {
+    worker.kv -= kv_.model().weight_of(next_size(place));
+    worker.kv_growth -= kv_.end(index, next_size(place));
+  }
   --worker.active;
   --active_;
 }

@@ -19,11 +19,12 @@
 #include <span>
 #include <vector>
 
+#include "core/growth_watch.hpp"
 #include "core/ids.hpp"
+#include "core/index_lists.hpp"
 #include "core/load_model.hpp"
+#include "core/step_calendar.hpp"
 #include "core/units.hpp"
-#include "engine/completion_calendar.hpp"
-#include "engine/index_lists.hpp"
 
 namespace balanceroute::engine {
 
@@ -78,20 +79,22 @@ struct StepLoads {
 
 // Group is G workers with B slots each and a FIFO of bound sequences before them.
 //   Units       load of a worker: sum over its slots of LoadModel::weight_at.
-//   KV space    of a worker: the tokens of its running sequences, the one of this step included, are at most
-//               kv_capacity. The youngest are preempted until that holds; they keep what they generated and go on from
-//               there once they fit again (the time to compute it anew is not counted). One sequence alone always runs.
+//   KV space    of a worker: the tokens of its running sequences, the one of this step included and each sequence
+//               rounded up to whole blocks, are at most kv_capacity. The youngest are preempted until that holds; they
+//               keep what they generated and go on from there once they fit again (the time to compute it anew is not
+//               counted). One sequence alone always runs.
 //   Invariants  after enter() a worker has no free slot, or an empty FIFO, or no KV space for the first in it; loads
-//   are
-//               exact.
-//   Cost        a step O(G + sequences that enter or leave), bind() and abort() O(1); memory linear in bound sequences.
+//               are exact.
+//   Cost        a step O(G + sequences that enter or leave or whose growth changes), bind() and abort() O(1); memory
+//               linear in bound sequences.
 //   Lifetime    spans are valid until the next call that is not const.
 //   Threads     not synchronised.
 class Group {
  public:
   static constexpr Tokens kUnlimited = Tokens{std::numeric_limits<std::int64_t>::max()};
 
-  Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity = kUnlimited);
+  Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity = kUnlimited, Tokens kv_block = Tokens{1},
+        const LoadModel& load_model = {});
 
   // Appends to the worker's FIFO.
   SequenceHandle bind(std::size_t worker, const Sequence& sequence);
@@ -137,6 +140,9 @@ class Group {
 
   struct Worker {
     Tokens load{0};
+    std::int64_t load_growth = 0;  // tokens a step
+    Tokens kv{0};                  // with the coming token of each; not counted without a limit
+    std::int64_t kv_growth = 0;
     std::int64_t active = 0;
     std::int64_t queued = 0;
   };
@@ -158,7 +164,12 @@ class Group {
     if (place.state != State::running) return place.sequence.age;
     return place.sequence.age + Tokens{(step_ - place.entered).count()};
   }
+  [[nodiscard]] Tokens size(const Place& place) const { return place.sequence.prompt + generated(place); }
+  // The size with the coming token, which KV space goes by.
+  [[nodiscard]] Tokens next_size(const Place& place) const { return size(place) + Tokens{1}; }
+  [[nodiscard]] bool limited() const { return kv_capacity_ != kUnlimited; }
   [[nodiscard]] bool has_space(const Worker& worker, std::uint32_t index) const;
+  void turn_growth();
   void free_space(std::size_t worker);
   void preempt(std::uint32_t index);
 
@@ -168,7 +179,8 @@ class Group {
   void vacate(std::uint32_t index);
   void unqueue(std::uint32_t index);
 
-  LoadModel load_model_;
+  GrowthWatch load_;
+  GrowthWatch kv_;
   std::vector<Worker> workers_;
   std::int64_t slots_;
   Tokens kv_capacity_;
@@ -178,8 +190,8 @@ class Group {
 
   std::vector<Place> places_;
   std::vector<std::uint32_t> free_places_;
-  IndexLists lists_;  // of each worker: its FIFO and its slots in use
-  CompletionCalendar calendar_;
+  IndexLists lists_;       // of each worker: its FIFO and its slots in use
+  StepCalendar calendar_;  // of ends
 
   std::vector<Tokens> step_loads_;
   Tokens envelope_{0};

@@ -29,8 +29,8 @@ std::int64_t total(std::span<const std::int32_t> values) {
 
 }  // namespace
 
-Router::Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed)
-    : ledger_{std::move(fleet)}, policy_{std::move(policy)}, random_{seed} {
+Router::Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed, const LedgerSettings& books)
+    : ledger_{std::move(fleet), books}, policy_{std::move(policy)}, random_{seed} {
   assert(policy_ != nullptr);
   ledger_.observe(*this);
 }
@@ -45,8 +45,8 @@ void Router::aged(RequestId request, Tokens generated) {
   policy_->aged(request, generated);
 }
 
-void Router::ended(RequestId request, Tokens generated, LeaseEnd how) {
-  policy_->left(request, generated, how);
+void Router::ended(const Request& request, Tokens generated, LeaseEnd how) {
+  policy_->left(request.id, generated, how);
 }
 
 void Router::advance(GroupId group, Steps steps) {
@@ -71,8 +71,8 @@ GroupId Router::add_group(std::string name, bool barrier) {
 }
 
 std::expected<WorkerId, WorkerError> Router::add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                        std::int32_t slots) {
-  const auto added = ledger_.add_worker(group, std::move(url), rank, slots);
+                                                        std::int32_t slots, const KvSpace& kv) {
+  const auto added = ledger_.add_worker(group, std::move(url), rank, slots, kv);
   if (!added) return added;
   queues_.emplace_back();
   queued_.emplace_back();
@@ -139,23 +139,37 @@ void Router::take_queue(WorkerId worker) {
 std::optional<SubmitError> Router::obstacle(const Request& request) const {
   if (const auto sizes = check(request); !sizes) return as_submit_error(sizes.error());
   if (waiting_.find(request.id) || ledger_.worker_of(request.id)) return SubmitError::AlreadyKnown;
-  bool wide_enough = false;
+  return without_taker(request);
+}
+
+// Why no worker can take the request, even after waiting.
+std::optional<SubmitError> Router::without_taker(const Request& request) const {
+  const Tokens kv = ledger_.kv_on_entry(request);
   bool any = false;
+  bool wide_enough = false;
+  bool large_enough = false;
   for (const GroupView& group : ledger_.groups()) {
     for (std::size_t i = 0; i < group.size(); ++i) {
       any = true;
-      if (group.slots[i] < request.sequences) continue;
+      wide_enough = wide_enough || group.slots[i] >= request.sequences;
+      if (!group.is_large_enough(i, request.sequences, kv)) continue;
       if (group.eligible[i] != 0) return std::nullopt;
-      wide_enough = true;
+      large_enough = true;
     }
   }
-  return any && !wide_enough ? SubmitError::TooManySequences : SubmitError::NoWorkerReady;
+  if (!any || large_enough) return SubmitError::NoWorkerReady;
+  return wide_enough ? SubmitError::ExceedsKvSpace : SubmitError::TooManySequences;
+}
+
+Candidate Router::candidate_of(const Request& request) const {
+  return {
+      .request = request, .weight = ledger_.load_model().weight_on_entry(request), .kv = ledger_.kv_on_entry(request)};
 }
 
 std::expected<void, SubmitError> Router::submit(const Request& request) {
   if (const auto error = obstacle(request)) return std::unexpected(*error);
-  const Candidate candidate{
-      .request = request, .weight = ledger_.load_model().weight_on_entry(request), .serial = next_serial_++};
+  Candidate candidate = candidate_of(request);
+  candidate.serial = next_serial_++;
   policy_->arrived(candidate);
   place(candidate);
   return {};
@@ -264,7 +278,7 @@ void Router::serve_queues(GroupId group, const ImmediatePolicy& policy, bool exp
     const std::uint32_t id = view.workers[worker].value();
     while (!queues_[id].empty()) {
       const Candidate next = queues_[id].candidates().front();
-      if (!view.has_room(worker, next.request.sequences)) break;
+      if (!view.has_room(worker, next.request.sequences, next.kv)) break;
       // Scored as if it were not yet here: its own load is no reason against it.
       const Queued with_it = queued_[id];
       queued_[id].load -= next.weight;
@@ -321,13 +335,14 @@ std::optional<RunnerUp> Router::next_best(const ImmediatePolicy& policy, const G
 
 std::vector<WorkerScore> Router::explain(GroupId group, const Request& request) const {
   const GroupView& view = ledger_.view(group);
-  const Candidate candidate{.request = request, .weight = ledger_.load_model().weight_on_entry(request)};
+  const Candidate candidate = candidate_of(request);
   std::vector<WorkerScore> scores;
   scores.reserve(view.size());
   for (std::size_t i = 0; i < view.size(); ++i) {
     scores.push_back({.worker = view.workers[i],
                       .eligible = view.eligible[i] != 0,
                       .free_slots = view.free_slots[i],
+                      .kv_free = view.kv_free[i],
                       .load = view.loads[i],
                       .margin = view.envelope() - view.loads[i],
                       .score = policy_->score(fleet_view(), group, i, candidate)});

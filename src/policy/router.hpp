@@ -45,6 +45,7 @@ struct WorkerScore {
   WorkerId worker;
   bool eligible;
   std::int32_t free_slots;
+  Tokens kv_free;
   Tokens load;
   Tokens margin;
   double score;
@@ -53,18 +54,19 @@ struct WorkerScore {
 // Router asks pool, policy and ledger in that order, for one fleet.
 //   Waiting     under a pooled policy requests wait in the pool; under an immediate one in the queue of the worker they
 //               were bound to, and in the pool only while no worker can be bound to.
-//   Invariants  a request waits in one place or has one lease; a worker never holds more sequences than slots; while a
-//               worker has room, no request waits in front of it that its policy could give it.
+//   Invariants  a request waits in one place or has one lease; a worker never holds more sequences than slots, nor is
+//               it given more than its KV space; while a worker has room, no request waits in front of it that its
+//               policy could give it.
 //   Threads     not synchronised: one deciding thread owns it and every lease it gave out. It must outlive them.
 class Router final : private LedgerObserver {
  public:
-  Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed);
+  Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed, const LedgerSettings& books = {});
 
   // Membership. Queued requests of a worker that takes no more admissions are bound anew, in order of arrival; those of
   // a restarted one keep their places.
   GroupId add_group(std::string name, bool barrier = true);
   [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                                std::int32_t slots);
+                                                                std::int32_t slots, const KvSpace& kv = {});
   [[nodiscard]] std::expected<void, WorkerError> drain(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> resume(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> restart(WorkerId worker);
@@ -106,11 +108,13 @@ class Router final : private LedgerObserver {
  private:
   void taken(const Request& request, WorkerId worker) override;
   void aged(RequestId request, Tokens generated) override;
-  void ended(RequestId request, Tokens generated, LeaseEnd how) override;
+  void ended(const Request& request, Tokens generated, LeaseEnd how) override;
   void brief_policy();
 
   [[nodiscard]] FleetView fleet_view() const { return {ledger_.groups(), queued_}; }
   [[nodiscard]] std::optional<SubmitError> obstacle(const Request& request) const;
+  [[nodiscard]] std::optional<SubmitError> without_taker(const Request& request) const;
+  [[nodiscard]] Candidate candidate_of(const Request& request) const;
   void place(const Candidate& candidate);
   void rebind();
   void take_queue(WorkerId worker);

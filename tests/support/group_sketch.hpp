@@ -31,6 +31,7 @@ struct GroupSketch {
     free_slots.push_back(worker.free_slots);
     sequences.push_back(worker.sequences);
     kv_free.push_back(worker.kv_free);
+    kv_space.push_back(kUnlimitedKv);
     eligible.push_back(worker.eligible ? 1 : 0);
   }
 
@@ -42,6 +43,7 @@ struct GroupSketch {
             .free_slots = free_slots,
             .sequences = sequences,
             .kv_free = kv_free,
+            .kv_space = kv_space,
             .eligible = eligible};
   }
 
@@ -51,6 +53,7 @@ struct GroupSketch {
   std::vector<std::int32_t> free_slots;
   std::vector<std::int32_t> sequences;
   std::vector<Tokens> kv_free;
+  std::vector<Tokens> kv_space;
   std::vector<std::uint8_t> eligible;
 };
 

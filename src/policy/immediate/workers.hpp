@@ -12,7 +12,7 @@ namespace balanceroute {
 
 // Whether the worker may ever hold the request, now or after waiting in its queue.
 [[nodiscard]] inline bool can_hold(const GroupView& group, std::size_t worker, const Candidate& candidate) {
-  return group.eligible[worker] != 0 && group.slots[worker] >= candidate.request.sequences;
+  return group.eligible[worker] != 0 && group.is_large_enough(worker, candidate.request.sequences, candidate.kv);
 }
 
 [[nodiscard]] inline const Queued& queued_at(const FleetView& fleet, const GroupView& group, std::size_t worker) {

@@ -23,8 +23,9 @@ struct NaiveSequence {
 // Counts every token of every sequence in every step.
 class NaiveGroup {
  public:
-  NaiveGroup(std::size_t workers, std::int64_t slots, std::int64_t kv_capacity)
-      : queues_(workers), slots_{slots}, kv_capacity_{kv_capacity} {}
+  NaiveGroup(std::size_t workers, std::int64_t slots, std::int64_t kv_capacity, std::int64_t kv_block,
+             const LoadModel& model)
+      : queues_(workers), slots_{slots}, kv_capacity_{kv_capacity}, kv_block_{kv_block}, model_{model} {}
 
   void bind(const NaiveSequence& sequence) { queues_[sequence.worker].push_back(sequence); }
 
@@ -76,7 +77,7 @@ class NaiveGroup {
 
   std::int64_t load(std::size_t worker) const {
     std::int64_t sum = 0;
-    for (const auto& each : of(worker)) sum += each.prompt + each.generated;
+    for (const auto& each : of(worker)) sum += model_.weight_of(Tokens{each.prompt + each.generated}).count();
     return sum;
   }
 
@@ -85,11 +86,11 @@ class NaiveGroup {
   std::vector<std::uint64_t> preempted;  // by the last enter()
 
  private:
-  // With the token that each is about to generate.
-  static std::int64_t space_of(const std::vector<NaiveSequence>& sequences) {
-    std::int64_t sum = 0;
-    for (const auto& each : sequences) sum += each.prompt + each.generated + 1;
-    return sum;
+  // With the token that each is about to generate, in whole blocks.
+  [[nodiscard]] std::int64_t space_of(const std::vector<NaiveSequence>& sequences) const {
+    std::int64_t blocks = 0;
+    for (const auto& each : sequences) blocks += (each.prompt + each.generated + kv_block_) / kv_block_;
+    return blocks * kv_block_;
   }
 
   void preempt(const NaiveSequence& youngest) {
@@ -101,6 +102,8 @@ class NaiveGroup {
   std::vector<std::deque<NaiveSequence>> queues_;
   std::int64_t slots_;
   std::int64_t kv_capacity_;
+  std::int64_t kv_block_;
+  LoadModel model_;
   std::vector<NaiveSequence> running_;  // in order of entry
 };
 
@@ -134,8 +137,9 @@ void check_equal(const Group& fast, const NaiveGroup& slow) {
 // Drives both groups with one script and compares them after every action.
 class Duel {
  public:
-  Duel(std::size_t workers, std::int64_t slots, std::int64_t kv_capacity)
-      : fast_{workers, slots, Tokens{kv_capacity}}, slow_{workers, slots, kv_capacity} {}
+  Duel(std::size_t workers, std::int64_t slots, std::int64_t kv_capacity, std::int64_t kv_block, const LoadModel& model)
+      : fast_{workers, slots, Tokens{kv_capacity}, Tokens{kv_block}, model},
+        slow_{workers, slots, kv_capacity, kv_block, model} {}
 
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
@@ -196,7 +200,10 @@ TEST(GroupProperty, EqualsTheNaiveGroupStepByStep) {
     const auto workers = *rc::gen::inRange(std::size_t{1}, std::size_t{6});
     const auto slots = *rc::gen::inRange(1, 5);
     const auto kv_capacity = *rc::gen::element<std::int64_t>(1, 3000, 6000, Group::kUnlimited.count());
-    Duel{workers, slots, kv_capacity}.run(*rc::gen::inRange(1, 60));
+    const auto kv_block = *rc::gen::element<std::int64_t>(1, 16);
+    const auto model = *rc::gen::element(LoadModel{}, LoadModel::paged(Tokens{7}), LoadModel::windowed(Tokens{900}, 3),
+                                         LoadModel::affine(2, Tokens{50}));
+    Duel{workers, slots, kv_capacity, kv_block, model}.run(*rc::gen::inRange(1, 60));
   });
 }
 

@@ -24,11 +24,13 @@ TEST(Errors, EachHasItsOwnWords) {
   expect_different_words({RequestError::NoSequence, RequestError::NegativeTokens, RequestError::TooManyTokens});
   expect_different_words({AdmitError::NoSequence, AdmitError::NegativeTokens, AdmitError::TooManyTokens,
                           AdmitError::UnknownWorker, AdmitError::WorkerNotReady, AdmitError::NoFreeSlots,
-                          AdmitError::AlreadyAdmitted});
+                          AdmitError::NoKvSpace, AdmitError::AlreadyAdmitted});
   expect_different_words({SubmitError::NoSequence, SubmitError::NegativeTokens, SubmitError::TooManyTokens,
-                          SubmitError::NoWorkerReady, SubmitError::TooManySequences, SubmitError::AlreadyKnown});
+                          SubmitError::NoWorkerReady, SubmitError::TooManySequences, SubmitError::ExceedsKvSpace,
+                          SubmitError::AlreadyKnown});
   expect_different_words({WorkerError::UnknownGroup, WorkerError::UnknownWorker, WorkerError::DuplicateWorker,
-                          WorkerError::NoSlots, WorkerError::WorkerDead, WorkerError::StillBusy});
+                          WorkerError::NoSlots, WorkerError::NoKvSpace, WorkerError::WorkerDead,
+                          WorkerError::StillBusy});
   expect_different_words({WorkerState::ready, WorkerState::draining, WorkerState::dead, WorkerState::removed});
   expect_different_words({LeaseState::dispatched, LeaseState::running});
 }

@@ -84,6 +84,46 @@ TEST_F(LedgerTest, ProgressImpliesStarted) {
   EXPECT_EQ(load(w0), Tokens{102});
 }
 
+// Law: KV space is held in whole blocks by each sequence from its admission on, and grows block by block.
+TEST(LedgerKv, SequencesHoldWholeBlocks) {
+  Ledger ledger{"fleet", {.load_model = {}, .kv_block = Tokens{16}}};
+  const GroupId group = ledger.add_group("group");
+  const WorkerId worker = ledger.add_worker(group, "http://host", 0, 8, {.capacity = Tokens{1000}}).value();
+  const auto kv_free = [&] { return ledger.view(group).kv_free[0]; };
+  Lease lease =
+      ledger.reserve(worker, {.id = RequestId{1}, .prompt = Tokens{30}, .generated = Tokens{1}, .sequences = 3})
+          .value();
+  EXPECT_EQ(kv_free(), Tokens{1000 - 3 * 32});
+  ledger.advance(group, Steps{5});
+  EXPECT_EQ(kv_free(), Tokens{1000 - 3 * 32});  // dispatched: it does not grow
+  lease.started();
+  ledger.advance(group, Steps{1});
+  EXPECT_EQ(kv_free(), Tokens{1000 - 3 * 32});  // 32 tokens fill two blocks
+  ledger.advance(group, Steps{1});
+  EXPECT_EQ(kv_free(), Tokens{1000 - 3 * 48});
+  lease.progress(Tokens{2});
+  EXPECT_EQ(kv_free(), Tokens{1000 - 3 * 32});
+  lease.release();
+  EXPECT_EQ(kv_free(), Tokens{1000});
+}
+
+// Law: an admission takes what is neither held nor reserved, to the last token; what runs may use the reserve and more.
+TEST(LedgerKv, AdmissionsLeaveTheReserve) {
+  Ledger ledger{"fleet"};
+  const GroupId group = ledger.add_group("group");
+  const WorkerId worker =
+      ledger.add_worker(group, "http://host", 0, 8, {.capacity = Tokens{100}, .reserve = Tokens{10}}).value();
+  EXPECT_EQ(ledger.view(group).kv_space[0], Tokens{90});
+  EXPECT_EQ(ledger.reserve(worker, {.id = RequestId{1}, .prompt = Tokens{91}}).error(), AdmitError::NoKvSpace);
+  Lease lease = ledger.reserve(worker, {.id = RequestId{1}, .prompt = Tokens{90}}).value();
+  EXPECT_EQ(ledger.reserve(worker, {.id = RequestId{2}, .prompt = Tokens{1}}).error(), AdmitError::NoKvSpace);
+  lease.started();
+  ledger.advance(group, Steps{15});
+  EXPECT_EQ(ledger.view(group).kv_free[0], Tokens{-15});
+  EXPECT_EQ(ledger.add_worker(group, "http://host", 1, 8, {.capacity = Tokens{10}, .reserve = Tokens{10}}).error(),
+            WorkerError::NoKvSpace);
+}
+
 // Law: a resumed request weighs its prompt and what it had generated, for each sequence.
 TEST_F(LedgerTest, AgeOnEntryCounts) {
   const Lease lease =

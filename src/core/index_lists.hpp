@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-namespace balanceroute::engine {
+namespace balanceroute {
 
-// IndexLists is a fixed number of lists over one range of indices; each index is in at most one of them.
+// IndexLists is some lists over one range of indices; each index is in at most one of them.
 //   Cost     every call O(1); allocates only when grow_to() sees a new largest index.
 //   Threads  not synchronised.
 class IndexLists {
@@ -16,7 +16,13 @@ class IndexLists {
   using Index = std::uint32_t;
   static constexpr Index kNone = std::numeric_limits<Index>::max();
 
-  explicit IndexLists(std::size_t lists) : ends_(lists) {}
+  explicit IndexLists(std::size_t lists = 0) : ends_(lists) {}
+
+  [[nodiscard]] std::size_t lists() const { return ends_.size(); }
+  // Makes lists below `count` usable.
+  void grow_lists_to(std::size_t count) {
+    if (count > ends_.size()) ends_.resize(count);
+  }
 
   // Makes indices below `count` usable.
   void grow_to(std::size_t count) {
@@ -62,4 +68,4 @@ class IndexLists {
   std::vector<Links> links_;
 };
 
-}  // namespace balanceroute::engine
+}  // namespace balanceroute
