@@ -15,10 +15,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
+#include "core/group_view.hpp"
 #include "core/growth_watch.hpp"
 #include "core/ids.hpp"
 #include "core/index_lists.hpp"
@@ -91,7 +91,7 @@ struct StepLoads {
 //   Threads     not synchronised.
 class Group {
  public:
-  static constexpr Tokens kUnlimited = Tokens{std::numeric_limits<std::int64_t>::max()};
+  static constexpr Tokens kUnlimited = kUnlimitedKv;
 
   Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity = kUnlimited, Tokens kv_block = Tokens{1},
         const LoadModel& load_model = {});

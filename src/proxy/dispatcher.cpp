@@ -21,6 +21,7 @@ PlacementError placement_error(SubmitError error) {
     case SubmitError::TooManySequences:
       return PlacementError::TooManySequences;
     case SubmitError::TooManyTokens:
+    case SubmitError::ExceedsKvSpace:
       return PlacementError::TooManyTokens;
     case SubmitError::NoSequence:
     case SubmitError::NegativeTokens:

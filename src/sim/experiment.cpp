@@ -24,15 +24,19 @@ void keep_outputs_from(Tokens least, std::vector<trace::TraceRequest>& requests)
   for (trace::TraceRequest& request : requests) request.arrival -= start;
 }
 
-// A worker must be able to hold each request to its end.
+// A worker must be able to hold each request to its end, and to be given it beside the reserve.
 std::expected<void, std::string> check_fits(const SimulateParams& params,
                                             std::span<const trace::TraceRequest> requests) {
-  if (params.kv_capacity_tokens == SimulateParams::kAll) return {};
-  Tokens largest{0};
-  for (const trace::TraceRequest& request : requests) largest = std::max(largest, request.prompt + request.output);
-  if (largest <= Tokens{params.kv_capacity_tokens}) return {};
-  return std::unexpected("--kv-capacity-tokens = " + std::to_string(params.kv_capacity_tokens) +
-                         ": expected at least " + std::to_string(largest.count()) + ", the largest request of " +
+  const LoadModel blocks = LoadModel::paged(Tokens{params.kv.block_size});
+  const KvSpace space = params.kv.space();
+  Tokens needed{0};
+  for (const trace::TraceRequest& request : requests) {
+    const Tokens to_enter = blocks.weight_of(request.prompt) + space.reserve;
+    needed = std::max({needed, to_enter, blocks.weight_of(request.prompt + request.output)});
+  }
+  if (needed <= space.capacity) return {};
+  return std::unexpected("--kv-capacity-tokens = " + std::to_string(params.kv.capacity_tokens) +
+                         ": expected at least " + std::to_string(needed.count()) + ", for the largest request of " +
                          params.trace);
 }
 

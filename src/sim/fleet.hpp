@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/ledger.hpp"
 #include "core/units.hpp"
 #include "engine/group.hpp"
 #include "engine/prefill_stage.hpp"
@@ -20,7 +21,8 @@ struct Fleet {
   std::size_t workers = 8;
   std::int32_t slots = 72;
   StepTime step_time;
-  Tokens kv_capacity = engine::Group::kUnlimited;    // of a worker
+  KvSpace kv{};  // of a worker
+  Tokens kv_block{1};
   StepTime admission_delay{};                        // from binding to the worker's queue, by prompt tokens
   std::optional<engine::PrefillSettings> prefill{};  // none: prefill takes no time
 
@@ -32,7 +34,7 @@ struct Fleet {
             .slots = slots,
             .fixed_ms = step_time.fixed_ms,
             .per_token_ms = step_time.per_token_ms,
-            .kv_capacity = static_cast<double>(kv_capacity.count())};
+            .kv_capacity = static_cast<double>(kv.capacity.count())};
   }
 };
 

@@ -52,10 +52,7 @@ void SimulateParams::visit_settings(ParamVisitor& visitor) {
 
 void SimulateParams::visit_model(ParamVisitor& visitor) {
   const ParamRange<std::int64_t> some_tokens{1, kMaxTokens.count() * 1024};
-  visitor.integer_or_auto({"kv_capacity_tokens",
-                           "KV space of a worker; the youngest sequences are preempted where it runs out. auto is no "
-                           "limit."},
-                          kv_capacity_tokens, kAll, some_tokens);
+  kv.visit_params(visitor);
   visitor.real({"admission_delay_ms", "Time from the choice of a worker to its queue."}, admission_delay_ms,
                {0, 60'000});
   visitor.real({"transfer_per_token_ms", "The same, for each token of the prompt."}, transfer_per_token_ms, {0, 1'000});
@@ -75,7 +72,8 @@ Fleet SimulateParams::fleet(std::size_t workers_of_group) const {
               .workers = workers_of_group,
               .slots = static_cast<std::int32_t>(slots),
               .step_time = step_time.line(),
-              .kv_capacity = space(kv_capacity_tokens),
+              .kv = kv.space(),
+              .kv_block = Tokens{kv.block_size},
               .admission_delay = {.fixed_ms = admission_delay_ms, .per_token_ms = transfer_per_token_ms}};
   if (prefill_instances > 0) {
     fleet.prefill = engine::PrefillSettings{.instances = static_cast<std::size_t>(prefill_instances),
@@ -94,6 +92,10 @@ std::expected<void, std::string> validate(const SimulateParams& params) {
   }
   if (params.step_time.fixed_ms == 0 && params.step_time.per_token_ms == 0) {
     return std::unexpected("--fixed-ms = 0 and --per-token-ms = 0: expected a step to take some time");
+  }
+  if (const KvSpace space = params.kv.space(); space.reserve >= space.capacity) {
+    return std::unexpected("--kv-reserve-tokens = " + std::to_string(params.kv.reserve_tokens) +
+                           ": expected less than --kv-capacity-tokens");
   }
   return {};
 }

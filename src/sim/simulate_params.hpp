@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/kv_params.hpp"
 #include "core/params.hpp"
 #include "engine/step_time_params.hpp"
 #include "policy/policy_params.hpp"
@@ -32,7 +33,7 @@ struct SimulateParams {
   std::int64_t limit = kAll;
   bool skip_bad_rows = false;
   engine::StepTimeParams step_time;
-  std::int64_t kv_capacity_tokens = kAll;
+  KvParams kv;
   double admission_delay_ms = 0;
   double transfer_per_token_ms = 0;
   std::int64_t prefill_instances = 0;

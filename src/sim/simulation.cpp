@@ -20,7 +20,7 @@ constexpr auto later = [](const auto& a, const auto& b) {
 Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed)
     : fleet_{fleet},
       intake_{std::move(stream), fleet.prefill},
-      router_{"simulated", std::move(policy), seed},
+      router_{"simulated", std::move(policy), seed, {.load_model = {}, .kv_block = fleet.kv_block}},
       meter_{fleet},
       asleep_{fleet.groups} {
   groups_.reserve(fleet.groups);
@@ -28,7 +28,7 @@ Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, Reque
     const std::string name = std::to_string(i);
     const GroupId id = router_.add_group(name);
     for (std::size_t worker = 0; worker < fleet.workers; ++worker) {
-      const auto added = router_.add_worker(id, name, static_cast<std::int32_t>(worker), fleet.slots);
+      const auto added = router_.add_worker(id, name, static_cast<std::int32_t>(worker), fleet.slots, fleet.kv);
       assert(added);
     }
     groups_.emplace_back(id, fleet);
@@ -42,7 +42,6 @@ void Simulation::warm_up(std::span<const trace::TraceRequest> trace, const trace
     Group& group = groups_[worker / fleet_.workers];
     const std::size_t position = worker % fleet_.workers;
     const auto [index, age] = law.draw(random);
-    if (!has_space(group, position, trace[index].prompt + age)) continue;
     const engine::Sequence sequence{.id = RequestId{intake_.size() + i},  // behind those that arrive
                                     .prompt = trace[index].prompt,
                                     .output = trace[index].output,
@@ -52,17 +51,11 @@ void Simulation::warm_up(std::span<const trace::TraceRequest> trace, const trace
                                 .prompt = sequence.prompt,
                                 .generated = age,
                                 .prompt_key = trace::prompt_key(trace[index])});
-    assert(lease);
+    if (!lease) continue;  // no KV space
     place(group, position, sequence,
           {.lease = *std::move(lease), .lengths = {.prompt = sequence.prompt, .output = sequence.output}});
     group.wake = Nanoseconds{0};
   }
-}
-
-// Whether the KV space of a worker has room for one more running request, with the tokens of a step.
-bool Simulation::has_space(const Group& group, std::size_t worker, Tokens weight) const {
-  const GroupView& view = router_.ledger().view(group.id);
-  return view.loads[worker] + Tokens{view.sequences[worker]} + weight + Tokens{1} <= fleet_.kv_capacity;
 }
 
 void Simulation::place(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running) {

@@ -88,7 +88,8 @@ class Simulation {
   };
 
   struct Group {
-    Group(GroupId its_id, const Fleet& fleet) : id{its_id}, engine{fleet.workers, fleet.slots, fleet.kv_capacity} {}
+    Group(GroupId its_id, const Fleet& fleet)
+        : id{its_id}, engine{fleet.workers, fleet.slots, fleet.kv.capacity, fleet.kv_block} {}
 
     GroupId id;
     engine::Group engine;
@@ -119,7 +120,6 @@ class Simulation {
   bool begin_step(Group& group, Nanoseconds now);
   void enter(Group& group, const engine::SequenceMove& move);
   void fall_asleep(Group& group, Nanoseconds now);
-  [[nodiscard]] bool has_space(const Group& group, std::size_t worker, Tokens weight) const;
   static void place(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running);
 
   Fleet fleet_;

@@ -50,8 +50,7 @@ class NaiveSimulation {
 
   // Before run(): a request that runs already, if its worker has KV space for it.
   void start_with(std::size_t group, std::size_t worker, const trace::TraceRequest& request, Tokens age) {
-    const std::int64_t needed = request.prompt.count() + age.count() + 1;
-    const bool fits = space_of(group, worker, State::queued) + needed <= fleet_.kv_capacity.count();
+    const bool fits = in_blocks(request.prompt.count() + age.count()) <= kv_free(group, worker);
     requests_.push_back({.arrival = {.at = {},
                                      .prompt = request.prompt,
                                      .output = request.output,
@@ -144,8 +143,12 @@ class NaiveSimulation {
   // KV space of those in that state, each with the token that it is about to generate.
   [[nodiscard]] std::int64_t space_of(std::size_t group, std::size_t worker, State state) const {
     std::int64_t sum = 0;
-    for (const std::size_t i : in_state(state, group, worker)) sum += tokens_of(i) + 1;
+    for (const std::size_t i : in_state(state, group, worker)) sum += in_blocks(tokens_of(i) + 1);
     return sum;
+  }
+  [[nodiscard]] std::int64_t in_blocks(std::int64_t tokens) const {
+    const std::int64_t block = fleet_.kv_block.count();
+    return (tokens + block - 1) / block * block;
   }
 
   // --- the router's books, as the policy sees them ---
@@ -167,11 +170,30 @@ class NaiveSimulation {
         requests_, [&](const Request& request) { return holds_slot(request) && is_at(request, group, worker); }));
   }
 
+  // Less than the space of an idle worker by what is booked on it.
+  [[nodiscard]] std::int64_t kv_space() const {
+    const bool limited = fleet_.kv.capacity != kUnlimitedKv;
+    return limited ? (fleet_.kv.capacity - fleet_.kv.reserve).count() : kUnlimitedKv.count();
+  }
+  [[nodiscard]] std::int64_t kv_free(std::size_t group, std::size_t worker) const {
+    std::int64_t left = kv_space();
+    if (fleet_.kv.capacity == kUnlimitedKv) return left;
+    for (const Request& request : requests_) {
+      if (!holds_slot(request) || !is_at(request, group, worker)) continue;
+      left -= in_blocks(request.arrival.prompt.count() + request.booked);
+    }
+    return left;
+  }
+  [[nodiscard]] bool has_room(std::size_t index, std::size_t group, std::size_t worker) const {
+    return slots_held(group, worker) < fleet_.slots &&
+           in_blocks(requests_[index].arrival.prompt.count()) <= kv_free(group, worker);
+  }
+
   struct Arrays {
     std::vector<WorkerId> workers;
     std::vector<Tokens> loads;
     std::vector<std::int32_t> slots, free_slots, sequences;
-    std::vector<Tokens> kv_free;
+    std::vector<Tokens> kv_free, kv_space;
     std::vector<std::uint8_t> eligible;
   };
 
@@ -184,7 +206,8 @@ class NaiveSimulation {
       all.slots.push_back(fleet_.slots);
       all.free_slots.push_back(fleet_.slots - held);
       all.sequences.push_back(held);
-      all.kv_free.push_back(kUnlimitedKv);
+      all.kv_free.emplace_back(kv_free(group, worker));
+      all.kv_space.emplace_back(kv_space());
       all.eligible.push_back(1);
     }
     return all;
@@ -204,6 +227,7 @@ class NaiveSimulation {
                        .free_slots = all[group].free_slots,
                        .sequences = all[group].sequences,
                        .kv_free = all[group].kv_free,
+                       .kv_space = all[group].kv_space,
                        .eligible = all[group].eligible});
     }
     return views;
@@ -213,6 +237,7 @@ class NaiveSimulation {
     return {
         .request = {.id = RequestId{index}, .prompt = request.arrival.prompt, .prompt_key = request.arrival.prompt_key},
         .weight = request.arrival.prompt,
+        .kv = Tokens{in_blocks(request.arrival.prompt.count())},
         .serial = static_cast<std::uint64_t>(request.serial),
         .passes = request.passes};
   }
@@ -360,8 +385,9 @@ class NaiveSimulation {
   void serve_queues(std::size_t group, std::int64_t now_ns) {
     for (std::size_t worker = 0; worker < fleet_.workers; ++worker) {
       for (const std::size_t i : waiting()) {
-        if (slots_held(group, worker) == fleet_.slots) break;
-        if (is_at(requests_[i], group, worker)) admit(i, group, worker, requests_[i].prefilled_ns, now_ns);
+        if (!is_at(requests_[i], group, worker)) continue;
+        if (!has_room(i, group, worker)) break;
+        admit(i, group, worker, requests_[i].prefilled_ns, now_ns);
       }
     }
   }
@@ -377,6 +403,7 @@ class NaiveSimulation {
                                                  choices);
     for (const Choice& choice : choices) {
       const std::size_t admitted = pool[choice.candidate].request.id.value();
+      if (!has_room(admitted, group, choice.worker)) continue;
       admit(admitted, group, choice.worker, now_ns, now_ns);
       for (const std::size_t still : waiting()) {
         if (requests_[still].serial < requests_[admitted].serial) requests_[still].passes += 1;
@@ -433,7 +460,7 @@ class NaiveSimulation {
 
   std::int64_t preempt(std::size_t group, std::size_t worker) {
     std::int64_t count = 0;
-    while (running(group, worker).size() > 1 && space_of(group, worker, State::running) > fleet_.kv_capacity.count()) {
+    while (running(group, worker).size() > 1 && space_of(group, worker, State::running) > fleet_.kv.capacity.count()) {
       const auto youngest =
           std::ranges::max(running(group, worker), {}, [this](std::size_t i) { return requests_[i].entry; });
       requests_[youngest].state = State::queued;
@@ -448,8 +475,8 @@ class NaiveSimulation {
       const auto queue = in_state(State::queued, group, worker);
       if (queue.empty()) return;
       const auto first = std::ranges::min(queue, {}, [this](std::size_t i) { return requests_[i].place; });
-      const std::int64_t space = space_of(group, worker, State::running) + tokens_of(first) + 1;
-      if (!running(group, worker).empty() && space > fleet_.kv_capacity.count()) return;
+      const std::int64_t space = space_of(group, worker, State::running) + in_blocks(tokens_of(first) + 1);
+      if (!running(group, worker).empty() && space > fleet_.kv.capacity.count()) return;
       requests_[first].state = State::running;
       requests_[first].entry = ++entries_;
       entered.push_back(first);

@@ -43,13 +43,16 @@ std::optional<engine::PrefillSettings> some_prefill() {
 }
 
 Fleet some_fleet(int longest_prompt) {
-  const Tokens largest_request{longest_prompt + kLongestOutput};
+  const Tokens block = *rc::gen::element(Tokens{1}, Tokens{16});
+  const Tokens largest_request = LoadModel::paged(block).weight_of(Tokens{longest_prompt + kLongestOutput});
+  const Tokens reserve{*rc::gen::inRange<std::int64_t>(0, kLongestOutput - 15)};  // a prompt fits beside it
   return {
       .groups = *rc::gen::inRange<std::size_t>(1, 4),
       .workers = *rc::gen::inRange<std::size_t>(2, 5),
       .slots = *rc::gen::inRange(1, 5),
       .step_time = {.fixed_ms = 10, .per_token_ms = *rc::gen::element(0.0, 1e-4, 1e-2)},
-      .kv_capacity = *rc::gen::element(engine::Group::kUnlimited, largest_request, largest_request * 2),
+      .kv = *rc::gen::element(KvSpace{}, KvSpace{largest_request, reserve}, KvSpace{largest_request * 2, reserve}),
+      .kv_block = block,
       .admission_delay = {.fixed_ms = *rc::gen::element(0.0, 5.0, 30.0), .per_token_ms = *rc::gen::element(0.0, 1e-3)},
       .prefill = some_prefill()};
 }

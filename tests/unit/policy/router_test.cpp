@@ -95,6 +95,25 @@ TEST(Router, RefusesWhatItCannotPlace) {
   EXPECT_EQ(router.submit({.id = RequestId{2}, .prompt = Tokens{1}}).error(), SubmitError::NoWorkerReady);
 }
 
+// Law: what no worker could hold even if it were idle is refused; what one could hold waits its turn, and under an
+// immediate policy nobody in the same queue overtakes it.
+TEST(Router, QueueHeadsWaitForKvSpace) {
+  Router router{"fleet", policy_named("least_tokens"), 1, {.load_model = {}, .kv_block = Tokens{16}}};
+  const GroupId group = router.add_group("group");
+  router.add_worker(group, "http://host", 0, 8, {.capacity = Tokens{1000}, .reserve = Tokens{100}}).value();
+  const auto submit = [&](std::uint64_t id, std::int64_t prompt, std::int32_t sequences = 1) {
+    return router.submit({.id = RequestId{id}, .prompt = Tokens{prompt}, .sequences = sequences});
+  };
+  EXPECT_EQ(submit(1, 897).error(), SubmitError::ExceedsKvSpace);
+  EXPECT_EQ(submit(1, 449, 2).error(), SubmitError::ExceedsKvSpace);
+  ASSERT_TRUE(submit(1, 500) && submit(2, 390) && submit(3, 100));
+  Lease first = std::move(router.round(group)[0].lease);  // takes 512 of 900
+  EXPECT_EQ(router.waiting(), 2U);                        // 400 do not fit, and what would fit is behind them
+  first.release();
+  EXPECT_EQ(router.round(group).size(), 2U);
+  EXPECT_EQ(router.refused_choices(), 0U);
+}
+
 // Law: a request that waits can be taken back, from the pool and from a queue; one that has a worker cannot.
 TEST(Router, WithdrawTakesBackWhatWaits) {
   for (const std::string policy : {"br_0", "least_tokens"}) {

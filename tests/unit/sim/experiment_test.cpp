@@ -55,9 +55,19 @@ TEST(Experiment, RefusesTraceArrivalsWhereThereAreNone) {
 }
 
 TEST(Experiment, RefusesKvSpaceThatCannotHoldARequest) {
-  EXPECT_EQ(refusal([](SimulateParams& p) { p.limit = 100, p.kv_capacity_tokens = 1000; }),
-            "--kv-capacity-tokens = 1000: expected at least 4036, the largest request of " + std::string{kSegment});
-  EXPECT_EQ(refusal([](SimulateParams& p) { p.limit = 100, p.kv_capacity_tokens = 4036; }), "");
+  const auto with = [](std::int64_t capacity, std::int64_t reserve, std::int64_t block) {
+    return refusal([=](SimulateParams& p) {
+      p.limit = 100;
+      p.kv = {.capacity_tokens = capacity, .reserve_tokens = reserve, .block_size = block};
+    });
+  };
+  const std::string least = ": expected at least 4036, for the largest request of " + std::string{kSegment};
+  EXPECT_EQ(with(1000, 0, 1), "--kv-capacity-tokens = 1000" + least);
+  EXPECT_EQ(with(4036, 0, 1), "");
+  EXPECT_NE(with(4036, 4000, 1), "");  // its prompt does not fit beside the reserve
+  EXPECT_NE(with(4036, 0, 64), "");   // 4096 in whole blocks
+  EXPECT_EQ(with(4096, 0, 64), "");
+  EXPECT_EQ(with(4096, 4096, 1), "--kv-reserve-tokens = 4096: expected less than --kv-capacity-tokens");
 }
 
 // Law: every setting of the model changes what comes out.
@@ -67,7 +77,7 @@ TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
     params.trace = kSegment;
     params.limit = 400;
     params.policies = {"br_0"};
-    params.kv_capacity_tokens = 100'000;
+    params.kv.capacity_tokens = 80'000;
     params.prefill_instances = 2;
     change(params);
     return Experiment::prepare(params).value().run(1).front().result.ttft_ms.mean;
@@ -80,7 +90,9 @@ TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
   EXPECT_NE(ttft([](SimulateParams& p) { p.arrivals = "trace"; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.fixed_ms = 20; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.per_token_ms *= 2; }), plain);
-  EXPECT_NE(ttft([](SimulateParams& p) { p.kv_capacity_tokens = 60'000; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.kv.capacity_tokens = 60'000; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.kv.reserve_tokens = 20'000; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.kv.block_size = 1024; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.admission_delay_ms = 5; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.transfer_per_token_ms = 0.01; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_instances = 3; }), plain);

@@ -226,14 +226,32 @@ TEST(Simulation, CountsPreemptions) {
   std::vector script{request(0, 1, 1)};
   for (std::int64_t i = 0; i < 20; ++i) script.push_back(request(1000 * i, 10, 20));
   script.push_back(request(kLater, 1, 1));
-  fleet.kv_capacity = Tokens{40};
+  fleet.kv.capacity = Tokens{40};
   std::ranges::for_each(script, [](TraceRequest& each) { each.arrival /= 4; });
   const RunResult tight = simulation_of(fleet, script, "least_tokens").run();
   EXPECT_GT(tight.preemptions, 5);
-  fleet.kv_capacity = Tokens{60};
+  fleet.kv.capacity = Tokens{60};
   const RunResult roomy = simulation_of(fleet, script, "least_tokens").run();
   EXPECT_EQ(roomy.preemptions, 0);
   EXPECT_GT(tight.tpot_ms.max, roomy.tpot_ms.max);
+}
+
+// Law: the router gives a worker no more than its KV space beside the reserve, so that a large enough reserve spares
+// every preemption; and a request waits for KV space though slots are free.
+TEST(Simulation, AReserveSparesPreemptions) {
+  Fleet fleet = small_fleet();
+  fleet.workers = 1;
+  fleet.slots = 2;
+  std::vector script{request(0, 1, 1)};
+  for (std::int64_t i = 0; i < 20; ++i) script.push_back(request(1000 * i, 10, 20));
+  script.push_back(request(kLater, 1, 1));
+  std::ranges::for_each(script, [](TraceRequest& each) { each.arrival /= 4; });
+  fleet.kv = {.capacity = Tokens{40}, .reserve = Tokens{21}};
+  Simulation simulation = simulation_of(fleet, script, "least_tokens");
+  bool waited = false;
+  while (simulation.step()) waited = waited || simulation.router().waiting() > 0;
+  EXPECT_TRUE(waited);
+  EXPECT_EQ(simulation.result().preemptions, 0);
 }
 
 // ReluctantPolicy gives the oldest request to the first worker, but only when asked for the third time.
