@@ -51,6 +51,7 @@ struct GroupView {
 // Queued is what waits in one worker's own queue, bound to it but not yet admitted.
 struct Queued {
   Tokens load{0};
+  Tokens kv{0};
   std::int64_t sequences = 0;
 };
 

@@ -186,9 +186,16 @@ void Router::place(const Candidate& candidate) {
     return;
   }
   queues_[worker->value()].insert(candidate);
-  queued_[worker->value()].load += candidate.weight;
-  queued_[worker->value()].sequences += candidate.request.sequences;
+  count_queued(*worker, candidate, 1);
   waiting_.assign(candidate.request.id, worker->value());
+}
+
+// Adds a candidate to what is queued at the worker, or takes it away.
+void Router::count_queued(WorkerId worker, const Candidate& candidate, std::int64_t sign) {
+  Queued& queued = queued_[worker.value()];
+  queued.load += candidate.weight * sign;
+  queued.kv += candidate.kv * sign;
+  queued.sequences += candidate.request.sequences * sign;
 }
 
 bool Router::withdraw(RequestId request) {
@@ -198,8 +205,7 @@ bool Router::withdraw(RequestId request) {
   const std::size_t position = *place.find(request);
   if (*where != kInPool) {
     const Candidate& leaving = place.candidates()[position];
-    queued_[*where].load -= leaving.weight;
-    queued_[*where].sequences -= leaving.request.sequences;
+    count_queued(WorkerId{*where}, leaving, -1);
   }
   place.erase(position);
   waiting_.erase(request);
@@ -281,8 +287,7 @@ void Router::serve_queues(GroupId group, const ImmediatePolicy& policy, bool exp
       if (!view.has_room(worker, next.request.sequences, next.kv)) break;
       // Scored as if it were not yet here: its own load is no reason against it.
       const Queued with_it = queued_[id];
-      queued_[id].load -= next.weight;
-      queued_[id].sequences -= next.request.sequences;
+      count_queued(view.workers[worker], next, -1);
       Choice choice{.candidate = 0,
                     .worker = worker,
                     .stage = Stage::bound,

@@ -118,6 +118,7 @@ class Router final : private LedgerObserver {
   void place(const Candidate& candidate);
   void rebind();
   void take_queue(WorkerId worker);
+  void count_queued(WorkerId worker, const Candidate& candidate, std::int64_t sign);
 
   void serve(GroupId group, bool explain);
   void decide_from_pool(GroupId group, PooledPolicy& policy, bool explain);

@@ -323,6 +323,7 @@ class NaiveSimulation {
       if (request.state != State::waiting || !request.bound) continue;
       Queued& at = queued[request.group * fleet_.workers + request.worker];
       at.load += request.arrival.prompt;
+      at.kv += Tokens{in_blocks(request.arrival.prompt.count())};
       at.sequences += 1;
     }
     auto& policy = dynamic_cast<ImmediatePolicy&>(*policy_);

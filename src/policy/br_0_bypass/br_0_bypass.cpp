@@ -10,9 +10,9 @@ namespace {
 
 // Whether the request would be admitted at once: all that is queued there fits, and so does it.
 bool has_room_now(const FleetView& fleet, const GroupView& group, std::size_t worker, const Candidate& candidate) {
-  const std::int64_t taken = queued_at(fleet, group, worker).sequences;
-  return group.has_room(worker, candidate.request.sequences, candidate.kv) &&
-         group.free_slots[worker] >= taken + candidate.request.sequences;
+  const Queued& ahead = queued_at(fleet, group, worker);
+  return group.eligible[worker] != 0 && group.free_slots[worker] >= ahead.sequences + candidate.request.sequences &&
+         group.kv_free[worker] >= ahead.kv + candidate.kv;
 }
 
 // What a group offers a request: how it compares with other groups, and whether its workers have room.

@@ -188,9 +188,11 @@ class Traffic {
       Queued total;
       for (const Candidate& candidate : queue) {
         total.load += candidate.weight;
+        total.kv += candidate.kv;
         total.sequences += candidate.request.sequences;
       }
       require(router.queue_total(worker).load == total.load);
+      require(router.queue_total(worker).kv == total.kv);
       require(router.queue_total(worker).sequences == total.sequences);
     }
     require(found == waiting);
