@@ -21,7 +21,7 @@ class BrFit final : public PooledPolicy {
 
   [[nodiscard]] std::string_view name() const override { return kName; }
   void decide(const RoundInput& input, Random& random, std::vector<Choice>& choices) override;
-  // On present loads, with slots to spare: less the rise of squared distance from the ceiling.
+  // The cost function of a round, looks ahead included, for a candidate that waits alone.
   [[nodiscard]] double score(const FleetView& fleet, GroupId group, std::size_t worker,
                              const Candidate& candidate) const override;
   [[nodiscard]] std::string_view score_meaning() const override;
@@ -34,11 +34,11 @@ class BrFit final : public PooledPolicy {
   void stepped(GroupId group, Steps steps) override;
 
  private:
-  BrFitParams params_;
   Outlook outlook_;
   PromptSample prompts_;
   MeanAge ages_;
   FitRound round_;
+  mutable FitRound scorer_;  // its scratch only
 };
 
 }  // namespace balanceroute

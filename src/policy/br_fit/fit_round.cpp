@@ -34,9 +34,12 @@ FitRound::FitRound(const BrFitParams& params, const Outlook& outlook, const Prom
 }
 
 void FitRound::decide(const RoundInput& input, std::vector<Choice>& choices) {
-  if (!begin(input)) return;
+  take_group(input.group);
+  if (all_free_ == 0) return;
+  take_pool(input);
+  if (waiting_.empty()) return;
   close_workers();
-  deep_ = std::ssize(pool_) >= all_free_;
+  deep_ = sequences_ >= all_free_;
   if (open_free_ == 0 && deep_) return;
   take_window();
   size_window();
@@ -59,47 +62,77 @@ void FitRound::decide(const RoundInput& input, std::vector<Choice>& choices) {
   }
 }
 
-// False if there is nothing to do.
-bool FitRound::begin(const RoundInput& input) {
-  group_ = &input.group;
+double FitRound::score(const GroupView& group, std::size_t worker, const Candidate& candidate) {
+  take_group(group);
+  pool_ = std::span{&candidate, 1};
+  waiting_.assign(1, 0);
+  sequences_ = candidate.request.sequences;
+  open_free_ = std::max(all_free_, sequences_);
+  deep_ = false;
+  take_window();
+  size_window();
+  set_target();
+  return -rise(bins_[worker], items_.front().size);
+}
+
+void FitRound::take_group(const GroupView& group) {
+  group_ = &group;
   bins_.clear();
   all_free_ = 0;
   std::int64_t running = 0;
   double total = 0;
-  for (std::size_t g = 0; g < group_->size(); ++g) {
-    const double load = tokens(group_->loads[g]);
-    const std::int32_t free = group_->eligible[g] != 0 ? group_->free_slots[g] : 0;
-    bins_.push_back({.now = load, .free = free, .open = free > 0});
+  for (std::size_t g = 0; g < group.size(); ++g) {
+    const double load = tokens(group.loads[g]);
+    const std::int32_t free = group.eligible[g] != 0 ? group.free_slots[g] : 0;
+    bins_.push_back({.now = load, .free = free, .kv = group.kv_free[g], .open = free > 0});
     all_free_ += free;
-    running += group_->sequences[g];
+    running += group.sequences[g];
     total += load;
   }
-  if (all_free_ == 0 || input.pool.empty()) return false;
-  std::int64_t fleet_free = 0;
-  for (const GroupView& group : input.groups) {
-    for (std::size_t g = 0; g < group.size(); ++g) fleet_free += group.eligible[g] != 0 ? group.free_slots[g] : 0;
-  }
-  // Of several groups each is offered its share, the oldest.
-  const std::int64_t waiting = std::ssize(input.pool);
-  const std::int64_t share = fleet_free > all_free_ ? (waiting * all_free_ + fleet_free - 1) / fleet_free : waiting;
-  pool_ = input.pool.first(static_cast<std::size_t>(share));
+  if (bins_.empty()) return;
   mean_ = total / static_cast<double>(bins_.size());
   const auto [least, most] = std::ranges::minmax(bins_, {}, &Bin::now);
   least_ = least.now;
   envelope_ = most.now;
   worth_ = params_.hold_price * (params_.fixed_step_tokens + envelope_) /
            static_cast<double>(std::max<std::int64_t>(1, running));
-  return true;
+}
+
+// Of several groups each is offered its share, the oldest. One for which no worker has the KV space now is not there.
+void FitRound::take_pool(const RoundInput& input) {
+  std::int64_t fleet_free = 0;
+  for (const GroupView& group : input.groups) {
+    for (std::size_t g = 0; g < group.size(); ++g) fleet_free += group.eligible[g] != 0 ? group.free_slots[g] : 0;
+  }
+  const std::int64_t all = std::ssize(input.pool);
+  const std::int64_t share = fleet_free > all_free_ ? (all * all_free_ + fleet_free - 1) / fleet_free : all;
+  pool_ = input.pool.first(static_cast<std::size_t>(share));
+  Tokens most_kv{0};
+  for (const Bin& bin : bins_) {
+    if (bin.free > 0) most_kv = std::max(most_kv, bin.kv);
+  }
+  waiting_.clear();
+  sequences_ = 0;
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    if (pool_[i].kv > most_kv) continue;
+    waiting_.push_back(i);
+    sequences_ += pool_[i].request.sequences;
+  }
+}
+
+// Requests chosen from while few slots are free.
+std::int64_t FitRound::base_window() const {
+  const auto waiting = std::ssize(waiting_);
+  const auto share = static_cast<std::int64_t>(params_.window_share * static_cast<double>(waiting));
+  return std::min(waiting, std::max(params_.window_min, std::min(params_.window, share)));
 }
 
 // A worker on which even the smallest request would lift the envelope too far takes nothing, but not for ever.
 void FitRound::close_workers() {
-  const auto waiting = std::ssize(pool_);
-  const auto base = std::max<std::int64_t>(
-      params_.window_min,
-      std::min(params_.window, static_cast<std::int64_t>(params_.window_share * static_cast<double>(waiting))));
-  const auto window = pool_.first(static_cast<std::size_t>(std::min<std::int64_t>(waiting, base)));
-  const double smallest = tokens(std::ranges::min(window, {}, &Candidate::weight).weight);
+  double smallest = std::numeric_limits<double>::infinity();
+  for (const std::size_t i : std::span{waiting_}.first(static_cast<std::size_t>(base_window()))) {
+    smallest = std::min(smallest, tokens(pool_[i].weight));
+  }
   open_free_ = 0;
   for (std::size_t g = 0; g < bins_.size(); ++g) {
     Bin& bin = bins_[g];
@@ -114,18 +147,17 @@ void FitRound::close_workers() {
 }
 
 void FitRound::take_window() {
-  const std::int64_t waiting = std::ssize(pool_);
-  const std::int64_t slots = std::min(open_free_, waiting);
-  const auto share = static_cast<std::int64_t>(params_.window_share * static_cast<double>(waiting));
-  const std::int64_t base = std::min(waiting, std::max(params_.window_min, std::min(params_.window, share)));
-  const std::int64_t size = deep_ ? std::min(waiting, std::max(base, params_.window_per_slot * slots)) : waiting;
-  saturated_ = waiting >= open_free_;
+  const std::int64_t waiting = std::ssize(waiting_);
+  const std::int64_t slots = std::min(open_free_, sequences_);
+  const std::int64_t size =
+      deep_ ? std::min(waiting, std::max(base_window(), params_.window_per_slot * slots)) : waiting;
+  saturated_ = sequences_ >= open_free_;
   slots_left_ = open_free_;
   late_unit_ =
       std::max(static_cast<double>(params_.lateness_min), params_.lateness_share * static_cast<double>(waiting));
   items_.clear();
   put_.clear();
-  for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i) {
+  for (const std::size_t i : std::span{waiting_}.first(static_cast<std::size_t>(size))) {
     const Candidate& candidate = pool_[i];
     // Later ones admitted past it, less those still in front of it: what admissions in order would have spared it.
     const double late = std::max(0.0, static_cast<double>(candidate.passes) - static_cast<double>(i));
@@ -134,6 +166,7 @@ void FitRound::take_window() {
               .width = candidate.request.sequences,
               .price = 0,
               .late = late,
+              .kv = candidate.kv,
               .size = {}};
     const double age = saturated_ ? params_.answer_share * ages_.of(candidate.request.prompt) : 0;
     item.size[0] = item.weight + age * item.width;
@@ -167,7 +200,7 @@ void FitRound::size_window() {
       gone[k] += sums.gone[k];
     }
   }
-  const auto waiting = static_cast<double>(pool_.size());
+  const auto waiting = static_cast<double>(sequences_);
   const auto free = static_cast<double>(open_free_);
   const double slots = std::min(free, waiting);
   const Outlook::Row entry = outlook_.entry_survival();
@@ -241,12 +274,12 @@ bool FitRound::less_loaded(std::size_t a, std::size_t b) const {
   return bins_[a].load[0] != bins_[b].load[0] ? bins_[a].load[0] < bins_[b].load[0] : a < b;
 }
 
-void FitRound::shift(std::size_t bin, const Item& item, double sign) {
+void FitRound::shift(std::size_t bin, const Item& item, std::int32_t sign) {
   for (std::size_t k = 0; k < kLoads; ++k) bins_[bin].load[k] += sign * item.size[k];
   bins_[bin].now += sign * item.weight;
-  const std::int32_t slots = sign > 0 ? item.width : -item.width;
-  bins_[bin].free -= slots;
-  slots_left_ -= slots;
+  bins_[bin].free -= sign * item.width;
+  bins_[bin].kv -= sign * item.kv;
+  slots_left_ -= sign * item.width;
   reorder(bin);
 }
 
@@ -288,7 +321,7 @@ void FitRound::reorder(std::size_t bin) {
 
 void FitRound::consider(const Item& item, std::size_t bin, std::size_t except, std::size_t& best,
                         double& best_rise) const {
-  if (bin == except || !bins_[bin].open || bins_[bin].free < item.width) return;
+  if (bin == except || !bins_[bin].open || !has_room(bins_[bin], item)) return;
   const double its_rise = rise(bins_[bin], item.size);
   if (best != kNowhere && (its_rise > best_rise || (its_rise == best_rise && !less_loaded(bin, best)))) return;
   best = bin;
@@ -303,7 +336,7 @@ std::size_t FitRound::best_bin(const Item& item, std::size_t except) const {
     return best;
   }
   // The lightest, and those that it would fill just to the ceiling.
-  const auto usable = [&](std::size_t g) { return g != except && bins_[g].open && bins_[g].free >= item.width; };
+  const auto usable = [&](std::size_t g) { return g != except && bins_[g].open && has_room(bins_[g], item); };
   const auto some = [&](auto from, const auto& end) {
     std::int64_t seen = 0;
     for (; from != end && seen < params_.neighbours; ++from) {
@@ -393,7 +426,7 @@ std::size_t FitRound::best_item_for(std::size_t g) const {
   for (std::size_t k = 0; k < kLoads; ++k) gap[k] = (target_[k] - bin.load[k]) / bin.free;
   std::size_t best = kNowhere;
   double best_value = 0;
-  const auto fits = [&](std::size_t i) { return items_[i].bin == kNowhere && items_[i].width <= bin.free; };
+  const auto fits = [&](std::size_t i) { return items_[i].bin == kNowhere && has_room(bin, items_[i]); };
   const auto look = [&](std::size_t i) {
     Loads distance;
     for (std::size_t k = 0; k < kLoads; ++k) distance[k] = items_[i].size[k] - gap[k] * items_[i].width;
@@ -452,15 +485,14 @@ void FitRound::improve() {
   for (std::int32_t pass = 0; pass < params_.passes; ++pass) {
     for (std::size_t place = 0; place < put_.size(); ++place) {
       const std::size_t item = put_[place];
-      if (items_[item].pass == pass) continue;
-      if (saturated_ && !items_[item].forced && try_replace(place, pass)) continue;
+      if (saturated_ && !items_[item].forced && try_replace(place)) continue;
       if (try_move(item)) continue;
       try_swap(item);
     }
   }
 }
 
-bool FitRound::try_replace(std::size_t place, std::int32_t pass) {
+bool FitRound::try_replace(std::size_t place) {
   const std::size_t out = put_[place];
   const Item& item = items_[out];
   const std::size_t g = item.bin;
@@ -468,9 +500,7 @@ bool FitRound::try_replace(std::size_t place, std::int32_t pass) {
   const double before = cost_with(bin, Loads{});
   std::size_t best = kNowhere;
   double best_delta = 0;
-  const auto fits = [&](std::size_t i) {
-    return items_[i].bin == kNowhere && items_[i].width <= bin.free + item.width;
-  };
+  const auto fits = [&](std::size_t i) { return items_[i].bin == kNowhere && has_room_without(bin, item, items_[i]); };
   near(item.size[0] - (bin.load[0] - ceiling_[0]), fits, [&](std::size_t i) {
     Loads change;
     for (std::size_t k = 0; k < kLoads; ++k) change[k] = items_[i].size[k] - item.size[k];
@@ -482,7 +512,6 @@ bool FitRound::try_replace(std::size_t place, std::int32_t pass) {
   if (best == kNowhere || !lowers(best_delta, std::abs(before) + item.price)) return false;
   take_out(out);
   put(best, g);
-  items_[best].pass = pass;
   put_[place] = best;
   return true;
 }
@@ -510,7 +539,7 @@ bool FitRound::try_swap(std::size_t i) {
   const auto fits = [&](std::size_t j) {
     const Item& other = items_[j];
     if (other.bin == kNowhere || other.bin == item.bin) return false;
-    return other.width <= bin.free + item.width && item.width <= bins_[other.bin].free + other.width;
+    return has_room_without(bin, item, other) && has_room_without(bins_[other.bin], other, item);
   };
   near(item.size[0] - (bin.load[0] - ceiling_[0]), fits, [&](std::size_t j) {
     const Bin& other = bins_[items_[j].bin];
@@ -551,7 +580,7 @@ std::size_t FitRound::fullest_below_envelope(const Item& item) const {
   std::size_t best = kNowhere;
   for (std::size_t g = 0; g < bins_.size(); ++g) {
     const Bin& bin = bins_[g];
-    if (g == item.bin || !bin.open || bin.free < item.width || bin.now + item.weight > envelope_ + worth_) continue;
+    if (g == item.bin || !bin.open || !has_room(bin, item) || bin.now + item.weight > envelope_ + worth_) continue;
     if (best == kNowhere || bin.now > bins_[best].now) best = g;
   }
   return best;
@@ -589,7 +618,7 @@ void FitRound::count_waiting() {
     }
     std::size_t best = kNowhere;
     for (std::size_t g = 0; g < bins_.size(); ++g) {
-      if (bins_[g].free < item.width) continue;
+      if (!has_room(bins_[g], item)) continue;
       if (best == kNowhere || bins_[g].now < bins_[best].now) best = g;
     }
     if (best == kNowhere) continue;

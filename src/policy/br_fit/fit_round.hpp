@@ -28,9 +28,10 @@ namespace balanceroute {
 
 // FitRound carries out rounds.
 //   Units       loads in tokens, as double: sums of squares do not fit whole numbers.
-//   Invariants  a choice never exceeds a worker's free slots; k sequences of a request stay together. A request is held
-//               at most hold_rounds rounds, a worker takes nothing for at most as many in a row. Ties go to the lower
-//               load, then the lower position; between requests to the older.
+//   Invariants  a choice never exceeds a worker's free slots and KV space; k sequences of a request stay together. One
+//               for which no worker has the KV space is not counted as waiting in this round. A request is held at most
+//               hold_rounds rounds, a worker takes nothing for at most as many in a row. Ties go to the lower load,
+//               then the lower position; between requests to the older.
 //   Cost        a round: O(workers + W log W + m * (workers + neighbours)) for m slots filled and a window of W.
 //   Threads     not synchronised. No allocation once warm.
 class FitRound {
@@ -38,6 +39,9 @@ class FitRound {
   FitRound(const BrFitParams& params, const Outlook& outlook, const PromptSample& prompts, const MeanAge& ages);
 
   void decide(const RoundInput& input, std::vector<Choice>& choices);
+  // Less the rise of the cost by which rounds choose, if the candidate waited alone and joined that worker now, full or
+  // not. Neither rounds nor what they count notice.
+  [[nodiscard]] double score(const GroupView& group, std::size_t worker, const Candidate& candidate);
   // The request no longer waits.
   void forget(RequestId request) { held_.erase(request); }
 
@@ -52,6 +56,7 @@ class FitRound {
     Loads load{};    // projected, with what is put there
     double now = 0;  // L', its load with the prompts put there
     std::int32_t free = 0;
+    Tokens kv;          // KV space left
     bool open = false;  // may be chosen; if not, its slots are kept
   };
   // A candidate in the window.
@@ -61,16 +66,18 @@ class FitRound {
     std::int32_t width;    // sequences
     double price;          // what the fit may lose to have it placed
     double late;           // places lost against order of arrival
+    Tokens kv;             // KV space it takes
     Loads size;
     std::size_t bin = kNowhere;
-    std::int32_t pass = -1;  // the local-search pass that brought it in
     bool forced = false;
     bool withdrawn = false;
     bool released = false;  // held for as long as it may be
   };
 
   // The parts of a round, in order.
-  bool begin(const RoundInput& input);
+  void take_group(const GroupView& group);
+  void take_pool(const RoundInput& input);
+  [[nodiscard]] std::int64_t base_window() const;
   void close_workers();
   void take_window();
   void size_window();
@@ -89,10 +96,17 @@ class FitRound {
   [[nodiscard]] double cost_with(const Bin& bin, const Loads& more) const;
   [[nodiscard]] double rise(const Bin& bin, const Loads& more) const;
   [[nodiscard]] bool less_loaded(std::size_t a, std::size_t b) const;
+  [[nodiscard]] static bool has_room(const Bin& bin, const Item& item) {
+    return bin.free >= item.width && bin.kv >= item.kv;
+  }
+  // Whether it has, once `leaving` has made place.
+  [[nodiscard]] static bool has_room_without(const Bin& bin, const Item& leaving, const Item& item) {
+    return bin.free + leaving.width >= item.width && bin.kv + leaving.kv >= item.kv;
+  }
 
   void put(std::size_t item, std::size_t bin);
   void take_out(std::size_t item);
-  void shift(std::size_t bin, const Item& item, double sign);
+  void shift(std::size_t bin, const Item& item, std::int32_t sign);
 
   // The open worker with room and the least rise, but `except`.
   [[nodiscard]] std::size_t best_bin(const Item& item, std::size_t except) const;
@@ -106,7 +120,7 @@ class FitRound {
   template <class Fits, class Look>
   void near(double size, const Fits& fits, const Look& look) const;
 
-  bool try_replace(std::size_t place, std::int32_t pass);
+  bool try_replace(std::size_t place);
   bool try_move(std::size_t item);
   bool try_swap(std::size_t item);
   [[nodiscard]] static bool lowers(double delta, double costs) { return delta < -kRelative * costs; }
@@ -130,6 +144,7 @@ class FitRound {
   // One round's state; the memory stays.
   const GroupView* group_ = nullptr;
   std::span<const Candidate> pool_;
+  std::vector<std::size_t> waiting_;  // positions in it of those for which a worker has the KV space, oldest first
   std::vector<Bin> bins_;
   std::vector<Item> items_;            // the window, oldest first
   std::vector<std::size_t> by_size_;   // its items by size, older first
@@ -137,10 +152,11 @@ class FitRound {
   std::vector<std::size_t> sequence_;  // scratch: items in some order
   std::vector<std::size_t> by_load_;   // open workers by projected load, in large groups
   std::vector<std::size_t> place_of_;  // of each worker in it
+  std::int64_t sequences_ = 0;         // of all that wait
   std::int64_t all_free_ = 0;
   std::int64_t open_free_ = 0;
   std::int64_t slots_left_ = 0;
-  bool deep_ = false;       // more wait than slots are free
+  bool deep_ = false;       // as many wait as slots are free
   bool saturated_ = false;  // as many wait as open slots are free
   double mean_ = 0;
   double envelope_ = 0;

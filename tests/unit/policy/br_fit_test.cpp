@@ -25,6 +25,25 @@ std::vector<Choice> decide(BrFit& policy, const GroupSketch& group, const std::v
   return choices;
 }
 
+// Tells the policy of 500 requests with such a prompt that ended at such a length.
+void learn(BrFit& policy, std::int64_t prompt, std::int64_t output) {
+  for (std::uint64_t i = 0; i < 500; ++i) {
+    policy.admitted({.id = RequestId{i}, .prompt = Tokens{prompt}}, GroupId{0}, WorkerId{0});
+    policy.left(RequestId{i}, Tokens{output}, LeaseEnd::finished);
+  }
+}
+
+// Tells it of rare prompts of a third of a worker's load, and that prompts are most of the load of three workers.
+void know_giants(BrFit& policy) {
+  for (std::uint64_t i = 0; i < 100; ++i) {
+    const Request request{.id = RequestId{1000 + i}, .prompt = Tokens{i % 10 == 0 ? 30'000 : 200}};
+    policy.arrived({.request = request, .weight = request.prompt, .serial = i});
+  }
+  for (std::uint32_t worker = 0; worker < 3; ++worker) {
+    policy.admitted({.id = RequestId{worker}, .prompt = Tokens{60'000}}, GroupId{0}, WorkerId{worker});
+  }
+}
+
 // A fleet in virtual time that runs a list of requests, known to the test alone, under one policy.
 class Fleet {
  public:
@@ -118,13 +137,7 @@ TEST(BrFit, GiantsTurnEvenFillingIntoBestFit) {
   EXPECT_EQ(decide(even, group, sketch_pool({{200}})).at(0).worker, 0U);
 
   BrFit fitting{{}};
-  for (std::uint64_t i = 0; i < 100; ++i) {
-    const Request request{.id = RequestId{1000 + i}, .prompt = Tokens{i % 10 == 0 ? 30'000 : 200}};
-    fitting.arrived({.request = request, .weight = request.prompt, .serial = i});
-  }
-  for (std::uint32_t worker = 0; worker < 3; ++worker) {
-    fitting.admitted({.id = RequestId{worker}, .prompt = Tokens{60'000}}, GroupId{0}, WorkerId{worker});
-  }
+  know_giants(fitting);
   EXPECT_EQ(decide(fitting, group, sketch_pool({{200}})).at(0).worker, 1U);
 }
 
@@ -163,6 +176,102 @@ TEST(BrFit, AWorkerIsClosedForEightRoundsAtMost) {
   // Closed for eight rounds and open for one, in which the hold takes its request back, as often as it may; then not.
   for (int round = 0; round < 9 * 8 + 8; ++round) EXPECT_TRUE(decide(policy, group, pool).empty()) << round;
   EXPECT_EQ(decide(policy, group, pool).size(), 1U);
+}
+
+// Law: in saturation a request counts with half of its expected age while it runs: a short prompt that has long answers
+// is the larger one of two.
+TEST(BrFit, ExpectedAgeCountsInSaturation) {
+  BrFit policy{{.horizon_weight = 0}};
+  learn(policy, 100, 4'000);
+  learn(policy, 330, 1'000);
+  // Sizes are about 1090 and 700, not 100 and 330; the slot lacks about 1050.
+  const GroupSketch group{{.load = 8'800, .free_slots = 1, .sequences = 5},
+                          {.load = 10'000, .free_slots = 0, .sequences = 6}};
+  const auto choices = decide(policy, group, sketch_pool({{100}, {330}}));
+  ASSERT_EQ(choices.size(), 1U);
+  EXPECT_EQ(choices[0].candidate, 0U);
+}
+
+// Law: below saturation its prompt alone counts: the fullest worker under the ceiling takes it, however old it may
+// grow.
+TEST(BrFit, ExpectedAgeDoesNotCountBelowSaturation) {
+  BrFit policy{{.horizon_weight = 0}};
+  learn(policy, 200, 80'000);
+  know_giants(policy);
+  const GroupSketch group{{.load = 50'000, .free_slots = 3, .sequences = 9},
+                          {.load = 70'000, .free_slots = 3, .sequences = 9},
+                          {.load = 90'000, .free_slots = 3, .sequences = 9}};
+  EXPECT_EQ(decide(policy, group, sketch_pool({{200}})).at(0).worker, 1U);
+}
+
+// Law: the fullest worker is closed only if it would rise above itself by more than that is worth, however far the
+// others are below it.
+TEST(BrFit, TheFullestWorkerIsMeasuredByItself) {
+  BrFit policy{{}};
+  const GroupSketch group{{.load = 10'000, .free_slots = 1, .sequences = 100},
+                          {.load = 5'000, .free_slots = 0, .sequences = 100}};
+  // One more running request is worth (97240 + 10000) / 200 = 536 tokens of envelope.
+  EXPECT_EQ(decide(policy, group, sketch_pool({{536}})).size(), 1U);
+  EXPECT_EQ(decide(policy, group, sketch_pool({{537}})).size(), 0U);
+}
+
+// Law: a worker takes what its KV space holds and no more; the request for which none has the space neither waits for
+// a slot nor is it held, so no round gives it one.
+TEST(BrFit, KvSpaceIsRespected) {
+  BrFit policy{{}};
+  GroupSketch group{{.load = 100, .free_slots = 4, .sequences = 4, .kv_free = Tokens{1'000}},
+                    {.load = 900, .free_slots = 4, .sequences = 4, .kv_free = Tokens{2'500}}};
+  auto pool = sketch_pool({{3'000}, {2'000}, {900}, {600}});
+  for (Candidate& candidate : pool) candidate.kv = candidate.weight;
+  for (int round = 0; round < 20; ++round) {
+    const auto choices = decide(policy, group, pool);
+    ASSERT_EQ(choices.size(), 2U);
+    EXPECT_EQ(choices[0].candidate, 1U);
+    EXPECT_EQ(choices[0].worker, 1U);
+    EXPECT_EQ(choices[1].candidate, 2U);
+    EXPECT_EQ(choices[1].worker, 0U);
+  }
+  group.kv_free[1] = Tokens{3'000};
+  EXPECT_EQ(decide(policy, group, pool).at(0).candidate, 0U);
+}
+
+// Law: as many sequences as slots are saturation, though they are of fewer requests: the slots are then given by size.
+TEST(BrFit, SequencesAreCountedNotRequests) {
+  BrFit policy{{.horizon_weight = 0}};
+  learn(policy, 100, 4'000);
+  const GroupSketch group{{.load = 2'000, .free_slots = 2, .sequences = 2},
+                          {.load = 2'000, .free_slots = 0, .sequences = 4}};
+  const auto whole = decide(policy, group, sketch_pool({{100, 2}}));
+  ASSERT_EQ(whole.size(), 1U);
+  // Two of size 100 + 0.5 * 2000 each on one of two workers: 2200 below its target, then as far above, at weight 8.
+  EXPECT_NEAR(whole[0].score, 1'100.0 * 1'100 - 8 * 1'100.0 * 1'100, 1);
+}
+
+// Law: the score is what the round's cost function says of the request alone, the look ahead included; full or not.
+TEST(BrFit, TheScoreIsTheRoundsOwn) {
+  BrFit policy{{}};
+  learn(policy, 1'000, 300);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    policy.admitted({.id = RequestId{i}, .prompt = Tokens{5'000}, .generated = Tokens{290}}, GroupId{0},
+                    WorkerId{0});  // about to end
+  }
+  const GroupSketch group{{.load = 106'000, .free_slots = 3, .sequences = 20},
+                          {.load = 105'000, .free_slots = 3, .sequences = 20}};
+  const auto pool = sketch_pool({{800}});
+  const auto choices = decide(policy, group, pool, true);
+  ASSERT_EQ(choices.size(), 1U);
+  const std::vector<GroupView> groups{group.view()};
+  const FleetView fleet{.groups = groups, .queued = {}};
+  const auto score = [&](std::size_t worker) { return policy.score(fleet, GroupId{0}, worker, pool[0]); };
+  EXPECT_EQ(choices[0].worker, 0U);  // the heavier one now
+  EXPECT_DOUBLE_EQ(choices[0].score, score(0));
+  EXPECT_DOUBLE_EQ(choices[0].runner_up->score, score(1));
+  EXPECT_EQ(decide(policy, group, pool).at(0).worker, 0U);
+  GroupSketch full = group;
+  full.free_slots = {0, 0};
+  const std::vector<GroupView> full_groups{full.view()};
+  EXPECT_GT(policy.score({.groups = full_groups, .queued = {}}, GroupId{0}, 0, pool[0]),
+            policy.score({.groups = full_groups, .queued = {}}, GroupId{0}, 1, pool[0]));
 }
 
 // Law: a wide request is placed whole, and a worker keeps its slots for it once it is late.
