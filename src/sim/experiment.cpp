@@ -105,7 +105,7 @@ Experiment::Experiment(const SimulateParams& params, std::vector<Variant> varian
     : params_{params},
       variants_{std::move(variants)},
       trace_{std::move(trace)},
-      lengths_{trace::length_statistics(trace_.requests)},
+      lengths_{trace::length_statistics(trace_.requests, params.load_model.model(), Tokens{params.kv.block_size})},
       law_{trace_.requests} {}
 
 std::vector<Run> Experiment::planned() const {

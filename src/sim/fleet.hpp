@@ -23,6 +23,7 @@ struct Fleet {
   StepTime step_time;
   KvSpace kv{};  // of a worker
   Tokens kv_block{1};
+  LoadModel load_model{};                            // what a worker reads, and what the router counts
   StepTime admission_delay{};                        // from binding to the worker's queue, by prompt tokens
   std::optional<engine::PrefillSettings> prefill{};  // none: prefill takes no time
 

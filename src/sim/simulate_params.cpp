@@ -53,6 +53,7 @@ void SimulateParams::visit_settings(ParamVisitor& visitor) {
 void SimulateParams::visit_model(ParamVisitor& visitor) {
   const ParamRange<std::int64_t> some_tokens{1, kMaxTokens.count() * 1024};
   kv.visit_params(visitor);
+  visitor.nested({"load_model", "What sequences make their worker read, and what the router counts."}, load_model);
   visitor.real({"admission_delay_ms", "Time from the choice of a worker to its queue."}, admission_delay_ms,
                {0, 60'000});
   visitor.real({"transfer_per_token_ms", "The same, for each token of the prompt."}, transfer_per_token_ms, {0, 1'000});
@@ -74,6 +75,7 @@ Fleet SimulateParams::fleet(std::size_t workers_of_group) const {
               .step_time = step_time.line(),
               .kv = kv.space(),
               .kv_block = Tokens{kv.block_size},
+              .load_model = load_model.model(),
               .admission_delay = {.fixed_ms = admission_delay_ms, .per_token_ms = transfer_per_token_ms}};
   if (prefill_instances > 0) {
     fleet.prefill = engine::PrefillSettings{.instances = static_cast<std::size_t>(prefill_instances),

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/kv_params.hpp"
+#include "core/load_model_params.hpp"
 #include "core/params.hpp"
 #include "engine/step_time_params.hpp"
 #include "policy/policy_params.hpp"
@@ -34,6 +35,7 @@ struct SimulateParams {
   bool skip_bad_rows = false;
   engine::StepTimeParams step_time;
   KvParams kv;
+  LoadModelParams load_model;
   double admission_delay_ms = 0;
   double transfer_per_token_ms = 0;
   std::int64_t prefill_instances = 0;

@@ -20,7 +20,7 @@ constexpr auto later = [](const auto& a, const auto& b) {
 Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed)
     : fleet_{fleet},
       intake_{std::move(stream), fleet.prefill},
-      router_{"simulated", std::move(policy), seed, {.load_model = {}, .kv_block = fleet.kv_block}},
+      router_{"simulated", std::move(policy), seed, {.load_model = fleet.load_model, .kv_block = fleet.kv_block}},
       meter_{fleet},
       asleep_{fleet.groups} {
   groups_.reserve(fleet.groups);

@@ -89,7 +89,7 @@ class Simulation {
 
   struct Group {
     Group(GroupId its_id, const Fleet& fleet)
-        : id{its_id}, engine{fleet.workers, fleet.slots, fleet.kv.capacity, fleet.kv_block} {}
+        : id{its_id}, engine{fleet.workers, fleet.slots, fleet.kv.capacity, fleet.kv_block, fleet.load_model} {}
 
     GroupId id;
     engine::Group engine;

@@ -9,31 +9,51 @@ namespace {
 
 // Slots of a worker that can be busy at once, on average.
 double usable_slots(const LengthStatistics& lengths, const FleetShape& fleet) {
-  return std::min(static_cast<double>(fleet.slots), fleet.kv_capacity / lengths.busy_slot_weight);
+  return std::min(static_cast<double>(fleet.slots), fleet.kv_capacity / lengths.busy_slot_kv);
+}
+
+// Sum of a request's weights over the steps of its output.
+double token_steps(const TraceRequest& request, const LoadModel& model) {
+  double sum = 0;
+  Tokens size = request.prompt;
+  for (Tokens left = request.output; left > Tokens{0};) {
+    const Growth growth = model.growth_from(size);
+    const Tokens stretch = std::min(left, Tokens{growth.lasts.count()});
+    const auto steps = static_cast<double>(stretch.count());
+    sum += static_cast<double>(model.weight_of(size).count()) * steps +
+           static_cast<double>(growth.per_step) * (steps * (steps - 1) / 2);
+    size += stretch;
+    left -= stretch;
+  }
+  return sum;
 }
 
 }  // namespace
 
-LengthStatistics length_statistics(std::span<const TraceRequest> requests) {
+LengthStatistics length_statistics(std::span<const TraceRequest> requests, const LoadModel& load, Tokens kv_block) {
   if (requests.empty()) return {};
   double prompts = 0;
   double outputs = 0;
   double squares = 0;
-  double token_steps = 0;
+  double weights = 0;
+  double held = 0;
+  const LoadModel kv = LoadModel::paged(kv_block);
   for (const auto& request : requests) {
     const auto prompt = static_cast<double>(request.prompt.count());
     const auto output = static_cast<double>(request.output.count());
     prompts += prompt;
     outputs += output;
     squares += output * output;
-    token_steps += prompt * output + output * (output - 1) / 2;
+    weights += token_steps(request, load);
+    held += token_steps(request, kv);
   }
   const auto count = static_cast<double>(requests.size());
   return {.requests = std::ssize(requests),
           .mean_prompt = prompts / count,
           .mean_output = outputs / count,
           .mean_squared_output = squares / count,
-          .busy_slot_weight = token_steps / outputs};
+          .busy_slot_weight = weights / outputs,
+          .busy_slot_kv = held / outputs};
 }
 
 double arrival_rate(std::span<const TraceRequest> requests) {

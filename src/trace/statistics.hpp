@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 
+#include "core/load_model.hpp"
 #include "trace/trace.hpp"
 
 namespace balanceroute::trace {
@@ -16,12 +17,14 @@ struct LengthStatistics {
   double mean_output = 0;
   double mean_squared_output = 0;
   // Mean load of a busy slot. A slot is seen for as long as its request lasts, so long outputs weigh more:
-  // sum(s*o + o*(o-1)/2) / sum(o) over prompts s and outputs o.
+  // sum(s*o + o*(o-1)/2) / sum(o) over prompts s and outputs o, where a sequence's load is its tokens.
   double busy_slot_weight = 0;
+  double busy_slot_kv = 0;  // the same of KV space
 };
 
 // All zero for no requests.
-[[nodiscard]] LengthStatistics length_statistics(std::span<const TraceRequest> requests);
+[[nodiscard]] LengthStatistics length_statistics(std::span<const TraceRequest> requests, const LoadModel& load = {},
+                                                 Tokens kv_block = Tokens{1});
 
 // Arrivals a second between the first request and the last; zero when they span no time.
 [[nodiscard]] double arrival_rate(std::span<const TraceRequest> requests);
@@ -36,7 +39,8 @@ struct FleetShape {
 };
 
 // Requests a second that the fleet finishes with every slot always busy and all loads equal:
-// G*B / (mean_o * (fixed + per_token*B*w)); B is no more than the KV space has room for, kv_capacity / w. True load is
+// G*B / (mean_o * (fixed + per_token*B*w)); B is no more than the KV space has room for, kv_capacity over
+// the mean KV space of a busy slot. True load is
 // the arrival rate over this.
 [[nodiscard]] double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet);
 

@@ -135,9 +135,12 @@ class NaiveSimulation {
   [[nodiscard]] std::int64_t tokens_of(std::size_t index) const {
     return requests_[index].arrival.prompt.count() + requests_[index].generated;
   }
+  [[nodiscard]] std::int64_t weight(std::int64_t tokens) const {
+    return fleet_.load_model.weight_of(Tokens{tokens}).count();
+  }
   [[nodiscard]] std::int64_t load(std::size_t group, std::size_t worker) const {
     std::int64_t sum = 0;
-    for (const std::size_t i : running(group, worker)) sum += tokens_of(i);
+    for (const std::size_t i : running(group, worker)) sum += weight(tokens_of(i));
     return sum;
   }
   // KV space of those in that state, each with the token that it is about to generate.
@@ -156,7 +159,9 @@ class NaiveSimulation {
   [[nodiscard]] std::int64_t booked_load(std::size_t group, std::size_t worker) const {
     std::int64_t sum = 0;
     for (const Request& request : requests_) {
-      if (holds_slot(request) && is_at(request, group, worker)) sum += request.arrival.prompt.count() + request.booked;
+      if (holds_slot(request) && is_at(request, group, worker)) {
+        sum += weight(request.arrival.prompt.count() + request.booked);
+      }
     }
     return sum;
   }
@@ -236,7 +241,7 @@ class NaiveSimulation {
     const Request& request = requests_[index];
     return {
         .request = {.id = RequestId{index}, .prompt = request.arrival.prompt, .prompt_key = request.arrival.prompt_key},
-        .weight = request.arrival.prompt,
+        .weight = Tokens{weight(request.arrival.prompt.count())},
         .kv = Tokens{in_blocks(request.arrival.prompt.count())},
         .serial = static_cast<std::uint64_t>(request.serial),
         .passes = request.passes};
@@ -322,7 +327,7 @@ class NaiveSimulation {
     for (const Request& request : requests_) {
       if (request.state != State::waiting || !request.bound) continue;
       Queued& at = queued[request.group * fleet_.workers + request.worker];
-      at.load += request.arrival.prompt;
+      at.load += Tokens{weight(request.arrival.prompt.count())};
       at.kv += Tokens{in_blocks(request.arrival.prompt.count())};
       at.sequences += 1;
     }

@@ -53,6 +53,8 @@ Fleet some_fleet(int longest_prompt) {
       .step_time = {.fixed_ms = 10, .per_token_ms = *rc::gen::element(0.0, 1e-4, 1e-2)},
       .kv = *rc::gen::element(KvSpace{}, KvSpace{largest_request, reserve}, KvSpace{largest_request * 2, reserve}),
       .kv_block = block,
+      .load_model = *rc::gen::element(LoadModel{}, LoadModel{}, LoadModel::paged(Tokens{16}),
+                                      LoadModel::windowed(Tokens{50}, 4), LoadModel::affine(2, Tokens{30})),
       .admission_delay = {.fixed_ms = *rc::gen::element(0.0, 5.0, 30.0), .per_token_ms = *rc::gen::element(0.0, 1e-3)},
       .prefill = some_prefill()};
 }

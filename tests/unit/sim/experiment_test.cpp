@@ -65,7 +65,7 @@ TEST(Experiment, RefusesKvSpaceThatCannotHoldARequest) {
   EXPECT_EQ(with(1000, 0, 1), "--kv-capacity-tokens = 1000" + least);
   EXPECT_EQ(with(4036, 0, 1), "");
   EXPECT_NE(with(4036, 4000, 1), "");  // its prompt does not fit beside the reserve
-  EXPECT_NE(with(4036, 0, 64), "");   // 4096 in whole blocks
+  EXPECT_NE(with(4036, 0, 64), "");    // 4096 in whole blocks
   EXPECT_EQ(with(4096, 0, 64), "");
   EXPECT_EQ(with(4096, 4096, 1), "--kv-reserve-tokens = 4096: expected less than --kv-capacity-tokens");
 }
@@ -93,6 +93,15 @@ TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
   EXPECT_NE(ttft([](SimulateParams& p) { p.kv.capacity_tokens = 60'000; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.kv.reserve_tokens = 20'000; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.kv.block_size = 1024; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.load_model = {.kind = "paged", .block_tokens = 1024}; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.load_model = {.kind = "windowed", .window_tokens = 500}; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.load_model = {.kind = "windowed", .window_tokens = 500, .full_every = 4}; }),
+            ttft([](SimulateParams& p) { p.load_model = {.kind = "windowed", .window_tokens = 500}; }));
+  EXPECT_NE(ttft([](SimulateParams& p) { p.load_model = {.kind = "affine", .scale = 2}; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.load_model = {.kind = "affine", .constant_tokens = 900}; }), plain);
+  EXPECT_EQ(
+      ttft([](SimulateParams& p) { p.load_model = {.kind = "fitted", .per_token_ms = 2e-4, .per_sequence_ms = 0.18}; }),
+      ttft([](SimulateParams& p) { p.load_model = {.kind = "affine", .constant_tokens = 900}; }));
   EXPECT_NE(ttft([](SimulateParams& p) { p.admission_delay_ms = 5; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.transfer_per_token_ms = 0.01; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_instances = 3; }), plain);

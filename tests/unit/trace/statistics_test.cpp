@@ -31,6 +31,17 @@ TEST(LengthStatistics, WeightAveragesOverTokenSteps) {
   EXPECT_DOUBLE_EQ(lengths.busy_slot_weight, (10 + 20 + 21 + 22) / 4.0);
 }
 
+// Law: the weight is that of the load model, step by step; KV space goes by whole blocks whatever the model.
+TEST(LengthStatistics, WeightFollowsTheLoadModel) {
+  const auto requests = pair_of_requests();
+  const auto windowed = length_statistics(requests, LoadModel::windowed(Tokens{20}, 2), Tokens{4});
+  EXPECT_DOUBLE_EQ(windowed.busy_slot_weight, (10 + 20 + 20 + 21) / 4.0);
+  EXPECT_DOUBLE_EQ(windowed.busy_slot_kv, (12 + 20 + 24 + 24) / 4.0);
+  EXPECT_DOUBLE_EQ(length_statistics(requests, LoadModel::paged(Tokens{8})).busy_slot_weight, (16 + 24 * 3) / 4.0);
+  EXPECT_DOUBLE_EQ(length_statistics(requests, LoadModel::affine(2, Tokens{5})).busy_slot_weight,
+                   (25 + 45 + 47 + 49) / 4.0);
+}
+
 TEST(LengthStatistics, NoRequestsHaveNoFigures) {
   const auto lengths = length_statistics({});
   EXPECT_EQ(lengths.requests, 0);
