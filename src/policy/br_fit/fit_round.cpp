@@ -113,8 +113,12 @@ void FitRound::take_pool(const RoundInput& input) {
   }
   waiting_.clear();
   sequences_ = 0;
+  shut_out_ = kNowhere;
   for (std::size_t i = 0; i < pool_.size(); ++i) {
-    if (pool_[i].kv > most_kv) continue;
+    if (pool_[i].kv > most_kv) {
+      shut_out_ = std::min(shut_out_, i);
+      continue;
+    }
     waiting_.push_back(i);
     sequences_ += pool_[i].request.sequences;
   }
@@ -146,6 +150,11 @@ void FitRound::close_workers() {
   }
 }
 
+// Later ones admitted past it, less those still in front of it: what admissions in order would have spared it.
+double FitRound::lateness(std::size_t position) const {
+  return std::max(0.0, static_cast<double>(pool_[position].passes) - static_cast<double>(position));
+}
+
 void FitRound::take_window() {
   const std::int64_t waiting = std::ssize(waiting_);
   const std::int64_t slots = std::min(open_free_, sequences_);
@@ -159,13 +168,11 @@ void FitRound::take_window() {
   put_.clear();
   for (const std::size_t i : std::span{waiting_}.first(static_cast<std::size_t>(size))) {
     const Candidate& candidate = pool_[i];
-    // Later ones admitted past it, less those still in front of it: what admissions in order would have spared it.
-    const double late = std::max(0.0, static_cast<double>(candidate.passes) - static_cast<double>(i));
     Item item{.position = i,
               .weight = tokens(candidate.weight),
               .width = candidate.request.sequences,
               .price = 0,
-              .late = late,
+              .late = lateness(i),
               .kv = candidate.kv,
               .size = {}};
     const double age = saturated_ ? params_.answer_share * ages_.of(candidate.request.prompt) : 0;
@@ -355,31 +362,42 @@ std::size_t FitRound::best_bin(const Item& item, std::size_t except) const {
 
 // --- placing ---
 
-// Whoever lost too many places goes first, where it does least harm.
+// Whoever lost too many places goes first, where it does least harm. If no worker has room for it now, one is kept for
+// it, or others would go on taking every slot and all KV space that it waits for.
 void FitRound::place_late() {
   bool kept = false;
+  if (shut_out_ != kNowhere && is_late(lateness(shut_out_))) {
+    keep_for(pool_[shut_out_]);
+    kept = true;
+  }
   for (std::size_t i = 0; i < items_.size() && slots_left_ > 0; ++i) {
     Item& item = items_[i];
-    if (item.late < params_.lateness_cap * late_unit_) continue;
+    if (!is_late(item.late)) continue;
     const std::size_t bin = best_bin(item, kNowhere);
     if (bin != kNowhere) {
       item.forced = true;
       put(i, bin);
       put_.push_back(i);
-    } else if (!kept && item.width > 1) {
-      keep_for(item);
+    } else if (!kept) {
+      keep_for(pool_[item.position]);
       kept = true;
     }
   }
 }
 
-// A late request too wide for every worker now: the one that will soonest have room takes nothing else.
-void FitRound::keep_for(const Item& item) {
+// The worker that lacks least of what the request needs takes nothing else.
+void FitRound::keep_for(const Candidate& candidate) {
+  const std::int32_t width = candidate.request.sequences;
   std::size_t best = kNowhere;
+  double least = 0;
   for (std::size_t g = 0; g < bins_.size(); ++g) {
-    if (group_->eligible[g] == 0 || group_->slots[g] < item.width) continue;
-    const bool roomier = best == kNowhere || bins_[g].free > bins_[best].free;
-    if (roomier || (bins_[g].free == bins_[best].free && less_loaded(g, best))) best = g;
+    if (group_->eligible[g] == 0 || !group_->is_large_enough(g, width, candidate.kv)) continue;
+    const double slots = std::max(0, width - bins_[g].free) / static_cast<double>(width);
+    const double kv = tokens(overflow(candidate.kv, bins_[g].kv)) / std::max(1.0, tokens(candidate.kv));
+    const double lack = std::max(slots, kv);
+    if (best != kNowhere && (lack > least || (lack == least && !less_loaded(g, best)))) continue;
+    best = g;
+    least = lack;
   }
   if (best == kNowhere) return;
   if (bins_[best].open) slots_left_ -= bins_[best].free;

@@ -83,7 +83,9 @@ class FitRound {
   void size_window();
   void set_target();
   void place_late();
-  void keep_for(const Item& item);
+  void keep_for(const Candidate& candidate);
+  [[nodiscard]] double lateness(std::size_t position) const;
+  [[nodiscard]] bool is_late(double places) const { return places >= params_.lateness_cap * late_unit_; }
   void fill_slots();
   void place_requests();
   void improve();
@@ -145,6 +147,7 @@ class FitRound {
   const GroupView* group_ = nullptr;
   std::span<const Candidate> pool_;
   std::vector<std::size_t> waiting_;  // positions in it of those for which a worker has the KV space, oldest first
+  std::size_t shut_out_ = kNowhere;   // position of the oldest of the others
   std::vector<Bin> bins_;
   std::vector<Item> items_;            // the window, oldest first
   std::vector<std::size_t> by_size_;   // its items by size, older first

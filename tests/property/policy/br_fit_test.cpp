@@ -41,7 +41,7 @@ class Definition {
     close();
     if (open_free_ == 0 && deep()) return {};
     measure(all);
-    put_late();
+    put_late(all);
     saturated() ? fill() : place();
     for (int pass = 0; pass < params_.passes; ++pass) improve();
     hold();
@@ -61,6 +61,7 @@ class Definition {
     double with;  // L'
     int free;
     Tokens kv;
+    bool eligible;
     bool open;
     Loads ahead;  // P
   };
@@ -96,7 +97,7 @@ class Definition {
     for (std::size_t g = 0; g < group.loads.size(); ++g) {
       const int free = group.eligible[g] != 0 ? group.free_slots[g] : 0;
       const auto load = static_cast<double>(group.loads[g].count());
-      workers_.push_back({group.workers[g], load, load, free, group.kv_free[g], free > 0, {}});
+      workers_.push_back({group.workers[g], load, load, free, group.kv_free[g], group.eligible[g] != 0, free > 0, {}});
       all_free_ += free;
       running_ += group.sequences[g];
     }
@@ -258,15 +259,48 @@ class Definition {
     return least(item, [&](const Worker& worker) { return rise(worker, item.size); });
   }
 
-  void put_late() {
-    for (std::size_t i = 0; i < window_.size(); ++i) {
-      if (window_[i].late < params_.lateness_cap * late_unit()) continue;
-      const int to = least_rise(window_[i]);
-      if (to == kNone) continue;
-      window_[i].stage = Stage::overdue;
-      move(window_[i], to);
-      put_.push_back(i);
+  // Those too late, oldest first. The first that no worker has room for keeps one; the oldest of those for which none
+  // had the KV space to begin with comes before.
+  void put_late(std::span<const Candidate> all) {
+    bool kept = false;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (std::ranges::find(waiting_, i) != waiting_.end()) continue;
+      kept = late_enough(static_cast<double>(all[i].passes) - static_cast<double>(i));
+      if (kept) keep_for(all[i].kv);
+      break;
     }
+    for (std::size_t i = 0; i < window_.size(); ++i) {
+      const bool slots_left = std::ranges::any_of(workers_, [](const Worker& w) { return w.open && w.free > 0; });
+      if (!slots_left || !late_enough(window_[i].late)) continue;
+      const int to = least_rise(window_[i]);
+      if (to != kNone) {
+        window_[i].stage = Stage::overdue;
+        move(window_[i], to);
+        put_.push_back(i);
+      } else if (!kept) {
+        keep_for(window_[i].kv);
+        kept = true;
+      }
+    }
+  }
+  [[nodiscard]] bool late_enough(double places) const {
+    return std::max(0.0, places) >= params_.lateness_cap * late_unit();
+  }
+
+  // The worker that lacks the smallest part of a slot or of the KV space takes nothing else.
+  void keep_for(Tokens kv) {
+    Worker* best = nullptr;
+    const auto lack = [&](const Worker& worker) {
+      const double missing = static_cast<double>(std::max(kv - worker.kv, Tokens{0}).count()) /
+                             static_cast<double>(std::max<std::int64_t>(1, kv.count()));
+      return std::pair{std::max(worker.free > 0 ? 0.0 : 1.0, missing), worker.ahead[0]};
+    };
+    for (Worker& worker : workers_) {
+      if (worker.eligible && (best == nullptr || lack(worker) < lack(*best))) best = &worker;
+    }
+    if (best == nullptr) return;
+    best->open = false;
+    best->free = 0;
   }
 
   // Of those that `may`, up to `neighbours` on each side of the size.
@@ -507,13 +541,12 @@ class TwinRounds {
   TwinRounds(std::uint64_t seed, const BrFitParams& params, std::size_t workers)
       : draw_{seed}, policy_{params}, outlook_{params}, definition_{params, outlook_, prompts_, ages_} {
     const std::uint64_t load = draw_.below(3) == 0 ? 20 : 60'000;
-    const bool tight = draw_.below(3) == 0;
     for (std::size_t g = 0; g < workers; ++g) {
       group_.add({.load = static_cast<std::int64_t>(draw_.below(load)),
                   .free_slots = static_cast<std::int32_t>(draw_.below(3)),
                   .eligible = draw_.below(12) != 0,
                   .sequences = static_cast<std::int32_t>(1 + draw_.below(40)),
-                  .kv_free = tight ? Tokens{static_cast<std::int64_t>(draw_.below(20'000))} : kUnlimitedKv});
+                  .kv_free = tight_ ? Tokens{static_cast<std::int64_t>(draw_.below(20'000))} : kUnlimitedKv});
     }
     learn();
   }
@@ -558,11 +591,12 @@ class TwinRounds {
   void arrive(std::uint64_t count) {
     for (; count > 0; --count) {
       const Tokens prompt = draw_prompt();
-      const Candidate candidate{.request = {.id = RequestId{next_}, .prompt = prompt},
-                                .weight = prompt,
-                                .kv = prompt,
-                                .serial = next_,
-                                .passes = static_cast<std::int32_t>(draw_.below(30) == 0 ? 100 + draw_.below(60) : 0)};
+      const Candidate candidate{
+          .request = {.id = RequestId{next_}, .prompt = prompt},
+          .weight = prompt,
+          .kv = prompt,
+          .serial = next_,
+          .passes = static_cast<std::int32_t>(draw_.below(tight_ ? 6 : 30) == 0 ? 100 + draw_.below(60) : 0)};
       ++next_;
       prompts_.add(prompt);
       policy_.arrived(candidate);
@@ -606,6 +640,7 @@ class TwinRounds {
 
   Random draw_;
   bool quiet_ = draw_.below(3) == 0;
+  bool tight_ = draw_.below(3) == 0;  // in KV space
   BrFit policy_;
   Outlook outlook_;
   PromptSample prompts_;

@@ -31,6 +31,7 @@ FleetSketch draw_fleet(Random& draw) {
   for (Queued& queued : fleet.queued) {
     if (draw.below(2) == 0) continue;
     queued = {.load = Tokens{static_cast<std::int64_t>(draw.below(largest))},
+              .kv = Tokens{static_cast<std::int64_t>(draw.below(50))},
               .sequences = static_cast<std::int64_t>(draw.below(3))};
   }
   return fleet;
@@ -74,7 +75,7 @@ std::vector<Able> all_able(const FleetSketch& fleet, const Candidate& candidate)
       all.push_back({.worker = group.workers[i].value(),
                      .group = group.group.value(),
                      .room_now = group.free_slots[i] - queued.sequences >= candidate.request.sequences &&
-                                 group.kv_free[i] >= candidate.kv,
+                                 group.kv_free[i] >= queued.kv + candidate.kv,
                      .sequences = group.sequences[i] + queued.sequences,
                      .load = loads[i].count(),
                      .slots = group.slots[i],

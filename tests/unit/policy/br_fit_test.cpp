@@ -235,6 +235,21 @@ TEST(BrFit, KvSpaceIsRespected) {
   EXPECT_EQ(decide(policy, group, pool).at(0).candidate, 0U);
 }
 
+// Law: once a request that no worker has the KV space for is late, the one that lacks least of it is kept for it.
+TEST(BrFit, KeepsKvSpaceForALateRequest) {
+  BrFit policy{{}};
+  GroupSketch group{{.load = 100, .free_slots = 4, .sequences = 4, .kv_free = Tokens{2'900}},
+                    {.load = 900, .free_slots = 4, .sequences = 4, .kv_free = Tokens{2'500}}};
+  auto pool = sketch_pool({{3'000, 1, 127}, {50}, {60}});
+  for (Candidate& candidate : pool) candidate.kv = candidate.weight;
+  EXPECT_EQ(decide(policy, group, pool).at(0).worker, 0U);  // not late yet
+  pool[0].passes = 128;
+  for (const Choice& choice : decide(policy, group, pool)) EXPECT_EQ(choice.worker, 1U);
+  group.kv_free[0] = Tokens{3'000};
+  EXPECT_EQ(decide(policy, group, pool).at(0).candidate, 0U);
+  EXPECT_EQ(decide(policy, group, pool).at(0).stage, Stage::overdue);
+}
+
 // Law: as many sequences as slots are saturation, though they are of fewer requests: the slots are then given by size.
 TEST(BrFit, SequencesAreCountedNotRequests) {
   BrFit policy{{.horizon_weight = 0}};
