@@ -11,6 +11,7 @@
 #include "sim/request_stream.hpp"
 #include "sim/seeds.hpp"
 #include "sim/simulation.hpp"
+#include "sim/step_table_file.hpp"
 #include "trace/reader.hpp"
 
 namespace balanceroute::sim {
@@ -98,7 +99,13 @@ std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams&
   }
   auto trace = read_requests(params);
   if (!trace) return std::unexpected(std::move(trace).error());
-  return Experiment{params, std::move(variants), *std::move(trace)};
+  Experiment experiment{params, std::move(variants), *std::move(trace)};
+  if (!params.step_time_table.empty()) {
+    auto table = read_step_table(params.step_time_table);
+    if (!table) return std::unexpected(std::move(table).error());
+    experiment.step_table_ = std::make_shared<const StepTable>(*std::move(table));
+  }
+  return experiment;
 }
 
 Experiment::Experiment(const SimulateParams& params, std::vector<Variant> variants, trace::Trace trace)
@@ -163,7 +170,8 @@ std::size_t Experiment::points_of_trajectory(std::size_t workers) const {
 
 void Experiment::simulate(Run& run) const {
   const auto start = std::chrono::steady_clock::now();
-  const Fleet fleet = params_.fleet(run.workers);
+  Fleet fleet = params_.fleet(run.workers);
+  fleet.step_table = step_table_;
   const double rate = run.load * trace::capacity_per_second(lengths_, fleet.shape());
   const StreamSettings stream{.repeat = params_.repeat,
                               .arrivals = params_.arrivals == "trace" ? ArrivalLaw::trace : ArrivalLaw::poisson,

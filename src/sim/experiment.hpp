@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <expected>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,6 +16,7 @@
 #include "sim/run_meter.hpp"
 #include "sim/simulate_params.hpp"
 #include "sim/trajectory.hpp"
+#include "stats/step_table.hpp"
 #include "trace/stationary_law.hpp"
 #include "trace/statistics.hpp"
 #include "trace/trace.hpp"
@@ -72,6 +74,7 @@ class Experiment {
   trace::Trace trace_;
   trace::LengthStatistics lengths_;
   trace::StationaryLaw law_;
+  std::shared_ptr<const StepTable> step_table_;  // if steps were measured
 };
 
 }  // namespace balanceroute::sim

@@ -1,14 +1,20 @@
 // fleet.hpp - the fleet that a run simulates.
 #pragma once
 
+#include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 
+#include "core/envelope.hpp"
 #include "core/ledger.hpp"
 #include "core/units.hpp"
 #include "engine/group.hpp"
 #include "engine/prefill_stage.hpp"
+#include "stats/step_table.hpp"
 #include "stats/step_time.hpp"
 #include "trace/statistics.hpp"
 
@@ -26,16 +32,37 @@ struct Fleet {
   LoadModel load_model{};                            // what a worker reads, and what the router counts
   StepTime admission_delay{};                        // from binding to the worker's queue, by prompt tokens
   std::optional<engine::PrefillSettings> prefill{};  // none: prefill takes no time
+  std::shared_ptr<const StepTable> step_table{};     // in the place of step_time
 
   [[nodiscard]] std::size_t all_workers() const { return groups * workers; }
 
+  // Of a worker with this load, were it alone.
+  [[nodiscard]] double step_ms(double load) const {
+    return step_table ? step_table->milliseconds(load) : step_time.fixed_ms + step_time.per_token_ms * load;
+  }
+  // Of a group whose most loaded worker has this load.
+  [[nodiscard]] std::chrono::nanoseconds step_duration(Tokens envelope) const {
+    return std::chrono::nanoseconds{std::llround(step_ms(static_cast<double>(envelope.count())) * 1e6)};
+  }
+  // Mean over workers of the time that each is busy in a step.
+  [[nodiscard]] double mean_busy_ms(std::span<const Tokens> loads) const {
+    if (!step_table) {
+      return step_ms(static_cast<double>(total_load(loads).count()) / static_cast<double>(loads.size()));
+    }
+    double sum = 0;
+    for (const Tokens load : loads) sum += step_ms(static_cast<double>(load.count()));
+    return sum / static_cast<double>(loads.size());
+  }
+
   // As the capacity formula takes it.
   [[nodiscard]] trace::FleetShape shape() const {
-    return {.workers = static_cast<std::int64_t>(all_workers()),
-            .slots = slots,
-            .fixed_ms = step_time.fixed_ms,
-            .per_token_ms = step_time.per_token_ms,
-            .kv_capacity = static_cast<double>(kv.capacity.count())};
+    trace::FleetShape shape{.workers = static_cast<std::int64_t>(all_workers()),
+                            .slots = slots,
+                            .fixed_ms = step_time.fixed_ms,
+                            .per_token_ms = step_time.per_token_ms,
+                            .kv_capacity = static_cast<double>(kv.capacity.count())};
+    if (step_table) shape.measured_ms = [table = step_table](double load) { return table->milliseconds(load); };
+    return shape;
   }
 };
 

@@ -17,6 +17,7 @@ void RunMeter::step(const engine::StepLoads& loads, Nanoseconds duration, Around
   preempted_ += static_cast<std::int64_t>(around.preempted);
   loads_.record(loads.loads);
   stepping_seconds_ += time;
+  busy_seconds_ += fleet_.mean_busy_ms(loads.loads) / 1e3;
   halves_[half_].seconds += time;
   halves_[half_].active_seconds += static_cast<double>(loads.active) * time;
   tokens_ += loads.active;
@@ -57,7 +58,7 @@ RunResult RunMeter::result() const {
   result.spread_mean_tokens = loads_.spread_mean();
   result.imbalance_mean_tokens = loads_.imbalance_mean();
   result.load_idle_fraction = loads_.load_idle_fraction();
-  result.barrier_idle_fraction = loads_.barrier_idle_fraction(fleet_.step_time);
+  result.barrier_idle_fraction = std::max(0.0, 1 - busy_seconds_ / stepping_seconds_);
   const double saved_seconds = stepping_seconds_ * result.barrier_idle_fraction / groups;
   if (elapsed > 0) result.throughput_tokens_per_s = tokens / elapsed;
   if (elapsed > saved_seconds) result.bound_throughput_tokens_per_s = tokens / (elapsed - saved_seconds);

@@ -91,6 +91,7 @@ class RunMeter {
   std::array<Half, 2> halves_;
   ImbalanceMeter loads_;
   double stepping_seconds_ = 0;  // summed over groups
+  double busy_seconds_ = 0;      // the same, of a worker on average
   double joule_ = 0;
   std::int64_t tokens_ = 0;
   std::int64_t forced_ = 0;

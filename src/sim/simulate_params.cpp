@@ -46,6 +46,9 @@ void SimulateParams::visit_settings(ParamVisitor& visitor) {
                           {1, std::numeric_limits<std::int64_t>::max()});
   visitor.flag({"skip_bad_rows", "Leave out and count bad rows of the trace instead of refusing it."}, skip_bad_rows);
   step_time.visit_params(visitor);
+  visitor.text({"step_time_table",
+                "CSV file of measured step times (tokens,ms) that replace the line of fixed_ms and per_token_ms."},
+               step_time_table);
   visit_model(visitor);
   policy_settings.visit_settings(visitor);
 }

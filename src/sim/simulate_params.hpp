@@ -34,6 +34,7 @@ struct SimulateParams {
   std::int64_t limit = kAll;
   bool skip_bad_rows = false;
   engine::StepTimeParams step_time;
+  std::string step_time_table;
   KvParams kv;
   LoadModelParams load_model;
   double admission_delay_ms = 0;

@@ -202,7 +202,7 @@ bool Simulation::begin_step(Group& group, Nanoseconds now) {
     fall_asleep(group, now);
     return false;
   }
-  const Nanoseconds duration = fleet_.step_time.duration(loads.envelope);
+  const Nanoseconds duration = fleet_.step_duration(loads.envelope);
   group.wake = now + duration;
   group.measured = measuring();
   for (const engine::SequenceMove& move : entered) enter(group, move);
@@ -230,7 +230,7 @@ void Simulation::fall_asleep(Group& group, Nanoseconds now) {
   group.idle_since = now;
   group.wake = group.handovers.empty() ? kNever : group.handovers.front().due;
   // A policy that gave nothing to an empty group, though requests wait, is asked again.
-  const Nanoseconds empty_step = fleet_.step_time.duration(Tokens{0});
+  const Nanoseconds empty_step = fleet_.step_duration(Tokens{0});
   if (!router_.pooled().empty() && empty_step > Nanoseconds{0}) group.wake = std::min(group.wake, now + empty_step);
 }
 

@@ -28,6 +28,19 @@ double token_steps(const TraceRequest& request, const LoadModel& model) {
   return sum;
 }
 
+// From below, by steps that end within the slots: n -> tokens_per_ms * T(n*w) rises with n.
+double least_fixed_point(const LengthStatistics& lengths, const FleetShape& fleet, double tokens_per_ms, double slots) {
+  constexpr int kMostTurns = 100'000;
+  double active = 0;
+  for (int turn = 0; turn < kMostTurns; ++turn) {
+    const double next = tokens_per_ms * fleet.step_ms(active * lengths.busy_slot_weight);
+    if (next >= slots) return slots;
+    if (next - active < 1e-9) break;
+    active = next;
+  }
+  return active;
+}
+
 }  // namespace
 
 LengthStatistics length_statistics(std::span<const TraceRequest> requests, const LoadModel& load, Tokens kv_block) {
@@ -65,7 +78,7 @@ double arrival_rate(std::span<const TraceRequest> requests) {
 double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet) {
   assert(lengths.mean_output > 0);
   const double slots = usable_slots(lengths, fleet);
-  const double step_ms = fleet.fixed_ms + fleet.per_token_ms * slots * lengths.busy_slot_weight;
+  const double step_ms = fleet.step_ms(slots * lengths.busy_slot_weight);
   return static_cast<double>(fleet.workers) * slots / (lengths.mean_output * step_ms / 1e3);
 }
 
@@ -73,6 +86,7 @@ double balanced_active(const LengthStatistics& lengths, const FleetShape& fleet,
   // Tokens that one worker has to generate in a millisecond.
   const double tokens_per_ms = rate_per_second / static_cast<double>(fleet.workers) * lengths.mean_output / 1e3;
   const double slots = usable_slots(lengths, fleet);
+  if (fleet.measured_ms) return least_fixed_point(lengths, fleet, tokens_per_ms, slots);
   const double left = 1 - tokens_per_ms * fleet.per_token_ms * lengths.busy_slot_weight;
   return left > 0 ? std::min(slots, tokens_per_ms * fleet.fixed_ms / left) : slots;
 }

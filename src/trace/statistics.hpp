@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <span>
 
@@ -36,16 +37,20 @@ struct FleetShape {
   double fixed_ms = 0;     // step time = fixed + per_token * load of a worker
   double per_token_ms = 0;
   double kv_capacity = std::numeric_limits<double>::infinity();  // tokens of one worker
+  std::function<double(double)> measured_ms{};  // step time by load, in the line's place; never falling
+
+  [[nodiscard]] double step_ms(double load) const {
+    return measured_ms ? measured_ms(load) : fixed_ms + per_token_ms * load;
+  }
 };
 
 // Requests a second that the fleet finishes with every slot always busy and all loads equal:
-// G*B / (mean_o * (fixed + per_token*B*w)); B is no more than the KV space has room for, kv_capacity over
-// the mean KV space of a busy slot. True load is
-// the arrival rate over this.
+// G*B / (mean_o * T(B*w)), T being the time of a step, fixed + per_token*load; B is no more than the KV space has room
+// for, kv_capacity over the mean KV space of a busy slot. True load is the arrival rate over this.
 [[nodiscard]] double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet);
 
 // Sequences that run on a worker, on average, at so many arrivals a second if all loads are equal: the n at which a
-// worker's share of the arrivals finishes in steps of n sequences, n = rate/G * mean_o * (fixed + per_token*n*w), or
+// worker's share of the arrivals finishes in steps of n sequences, n = rate/G * mean_o * T(n*w), the least such, or
 // all slots if that is more than there are.
 [[nodiscard]] double balanced_active(const LengthStatistics& lengths, const FleetShape& fleet, double rate_per_second);
 

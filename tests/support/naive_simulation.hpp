@@ -457,7 +457,7 @@ class NaiveSimulation {
     its.measured = step.measured;
     its.stepping = step.active > 0;
     if (!its.stepping) return fall_asleep(group, now_ns);
-    step.duration_ns = fleet_.step_time.duration(Tokens{std::ranges::max(step.loads)}).count();
+    step.duration_ns = fleet_.step_duration(Tokens{std::ranges::max(step.loads)}).count();
     its.wake_ns = now_ns + step.duration_ns;
     if (step.measured) preemptions += preempted;
     for (const std::size_t i : entered) note_entry(i, *its.wake_ns, step.measured);
@@ -510,7 +510,7 @@ class NaiveSimulation {
     for (const Request& request : requests_) {
       if (request.state == State::handover && request.group == group) wake_by(request.due_ns);
     }
-    const std::int64_t empty_step = fleet_.step_time.duration(Tokens{0}).count();
+    const std::int64_t empty_step = fleet_.step_duration(Tokens{0}).count();
     if (policy_->binding() == Binding::pooled && !waiting().empty() && empty_step > 0) wake_by(now_ns + empty_step);
     groups_[group].wake_ns = wake_ns;
   }

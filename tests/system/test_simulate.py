@@ -151,6 +151,30 @@ def test_lengths_without_times_and_equal_times(run, tmp_path):
     assert tables[0] == tables[1]
 
 
+def test_measured_step_times(run, tmp_path):
+    """Law: a measured line gives the figures of the line, to rounding; a broken table is named by file and line."""
+    table = tmp_path / "steps.csv"
+    table.write_text("tokens,ms\n0,10\n50000,15\n200000,30\n")
+    reports = []
+    for flags in (["--fixed-ms", 10, "--per-token-ms", 1e-4], ["--step-time-table", table]):
+        ended = run("simulate", "--trace", SEGMENT, "--limit", 300, *flags, "--json", tmp_path / "runs.json")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        reports.append(json.loads((tmp_path / "runs.json").read_text())["runs"])
+    for line, measured in zip(*reports):
+        for name in ("step_ms_mean", "barrier_idle_fraction", "throughput_tokens_per_s", "active_mean"):
+            assert measured[name] == pytest.approx(line[name], rel=0.01)
+        assert measured["settings"]["step_time_table"] == str(table)
+    for content, message in [("tokens,ms\n5,10\n5,11\n", ":3: row = \"5,11\": expected more tokens than the row above"),
+                             ("tokens,ms\n5,10\n6,9\n", ":3: row = \"6,9\": expected no fewer ms than the row above"),
+                             ("tokens,ms\n5,-1\n", ":2: row = \"5,-1\": expected tokens 0..1e15 and ms above 0, to 1e6"),
+                             ("tokens,ms\n5,x\n", ":2: row = "), ("tokens,ms\n5,1\n", ": expected at least two rows"),
+                             ("a,b\n5,1\n", ":1: expected the header tokens,ms")]:
+        table.write_text(content)
+        ended = run("simulate", "--trace", SEGMENT, "--step-time-table", table)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert ended.stderr.startswith(f"balanceroute: {table}{message}")
+
+
 def test_timings_only_on_request(run):
     """Law: real time is told with --timings alone."""
     arguments = ["simulate", "--trace", SEGMENT, "--limit", 300]

@@ -44,12 +44,25 @@ TEST(RunMeter, ComparesStepsWithTheirMeanLoad) {
   EXPECT_DOUBLE_EQ(result.spread_mean_tokens, 10);
   EXPECT_DOUBLE_EQ(result.imbalance_mean_tokens, 10);
   EXPECT_DOUBLE_EQ(result.load_idle_fraction, 10.0 / 50);
-  EXPECT_DOUBLE_EQ(result.barrier_idle_fraction, 10.0 / 70);
+  EXPECT_NEAR(result.barrier_idle_fraction, 10.0 / 70, 1e-12);
   EXPECT_NEAR(result.throughput_tokens_per_s, 5 / 0.070, 1e-9);
   EXPECT_NEAR(result.bound_throughput_tokens_per_s, 5 / 0.060, 1e-9);
   EXPECT_NEAR(result.bound_share, 6.0 / 7, 1e-12);
   EXPECT_NEAR(result.active_mean, (3 * 40 + 2 * 30) / 70.0, 1e-12);
   EXPECT_NEAR(result.busy_fraction, result.active_mean / 4, 1e-12);
+}
+
+// Law: the time that workers wait is by their own measured step times, which need not lie on a line.
+//   loads 30, 10: the step takes 40 ms, the other worker needs 12 ms of it.
+TEST(RunMeter, TakesMeasuredStepTimes) {
+  Fleet fleet = kFleet;
+  fleet.step_table = std::make_shared<const StepTable>(
+      std::vector<StepTable::Point>{{.load = 10, .ms = 12}, {.load = 20, .ms = 13}, {.load = 30, .ms = 40}});
+  RunMeter meter{fleet};
+  const std::vector loads{Tokens{30}, Tokens{10}};
+  EXPECT_EQ(fleet.step_duration(Tokens{30}), milliseconds{40});
+  meter.step({.loads = loads, .envelope = Tokens{30}, .active = 2}, fleet.step_duration(Tokens{30}), {});
+  EXPECT_NEAR(meter.result().barrier_idle_fraction, 14.0 / 40, 1e-12);
 }
 
 // Law: idle time counts as time without sequences, in throughput and bound alike.

@@ -78,6 +78,21 @@ TEST(Capacity, IsThatOfTheSlotsThatHaveKvSpace) {
   EXPECT_EQ(capacity_per_second(lengths, limited), capacity_per_second(lengths, few));
 }
 
+// Law: measured step times stand in the place of the line: the same line measured gives the same figures.
+TEST(Capacity, MeasuredStepTimesReplaceTheLine) {
+  const auto lengths = length_statistics(pair_of_requests());
+  const FleetShape line{.workers = 2, .slots = 40, .fixed_ms = 10, .per_token_ms = 0.1};
+  FleetShape measured{.workers = 2, .slots = 40};
+  measured.measured_ms = [](double load) { return 10 + 0.1 * load; };
+  const double capacity = capacity_per_second(lengths, line);
+  EXPECT_DOUBLE_EQ(capacity_per_second(lengths, measured), capacity);
+  for (const double load : {0.1, 0.5, 0.9, 0.99, 1.0, 1.5}) {
+    EXPECT_NEAR(balanced_active(lengths, measured, load * capacity), balanced_active(lengths, line, load * capacity),
+                1e-5)
+        << load;
+  }
+}
+
 // Law: a perfectly balanced fleet runs so many sequences that what arrives is finished in steps of just that length;
 // all slots when more arrives than it can finish.
 TEST(BalancedActive, IsTheFixedPointOfArrivalsAndStepTime) {
