@@ -94,7 +94,8 @@ std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams&
 std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params,
                                                            std::vector<Variant> variants) {
   if (auto valid = validate(params); !valid) return std::unexpected(std::move(valid).error());
-  for (const Variant& variant : variants) {
+  for (Variant& variant : variants) {
+    variant.policy.br_fit.know_step_time(params.step_time.fixed_ms, params.step_time.per_token_ms);
     if (auto valid = check_variant(params, variant); !valid) return std::unexpected(std::move(valid).error());
   }
   auto trace = read_requests(params);

@@ -94,7 +94,7 @@ void FitRound::take_group(const GroupView& group) {
   const auto [least, most] = std::ranges::minmax(bins_, {}, &Bin::now);
   least_ = least.now;
   envelope_ = most.now;
-  worth_ = params_.hold_price * (params_.fixed_step_tokens + envelope_) /
+  worth_ = params_.hold_price * (params_.step_tokens() + envelope_) /
            static_cast<double>(std::max<std::int64_t>(1, running));
 }
 

@@ -1,11 +1,21 @@
 #include "policy/br_fit/params.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace balanceroute {
+namespace {
+
+constexpr std::int64_t kMostStepTokens = 1'000'000'000'000;
+constexpr double kAssumedStepTokens = 97'240;  // that of the published simulations
+
+}  // namespace
 
 void BrFitParams::visit_params(ParamVisitor& visitor) {
-  visitor.real(
-      {"fixed_step_tokens", "The part of a step's time that load does not change, in tokens that take as long."},
-      fixed_step_tokens, {0, 1e12});
+  visitor.integer_or_auto({"fixed_step_tokens",
+                           "The part of a step's time that load does not change, in tokens that take as long; auto is "
+                           "what is known of steps, else 97240."},
+                          fixed_step_tokens, kAuto, {0, kMostStepTokens});
   visitor.integer({"window", "Most waiting requests chosen from while few slots are free."}, window, {1, 65'536});
   visitor.integer({"window_min", "Fewest waiting requests chosen from, if as many wait."}, window_min, {1, 65'536});
   visitor.real({"window_share", "Between those two bounds, the share of the pool chosen from."}, window_share, {0, 1});
@@ -40,6 +50,17 @@ void BrFitParams::visit_params(ParamVisitor& visitor) {
   visitor.integer({"neighbours", "Requests or workers looked at on each side of the wanted size."}, neighbours,
                   {1, 1'024});
   visitor.integer({"refresh_steps", "Steps between full projections of a worker's load."}, refresh_steps, {1, 1'024});
+}
+
+void BrFitParams::know_step_time(double fixed_ms, double per_token_ms) {
+  if (fixed_step_tokens != kAuto) return;
+  // Without a cost per token no load ever matters: the most is as good as infinity.
+  const double tokens = per_token_ms > 0 ? fixed_ms / per_token_ms : static_cast<double>(kMostStepTokens);
+  fixed_step_tokens = std::llround(std::min(tokens, static_cast<double>(kMostStepTokens)));
+}
+
+double BrFitParams::step_tokens() const {
+  return fixed_step_tokens == kAuto ? kAssumedStepTokens : static_cast<double>(fixed_step_tokens);
 }
 
 }  // namespace balanceroute

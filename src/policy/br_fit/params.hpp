@@ -9,7 +9,9 @@ namespace balanceroute {
 
 // BrFitParams sets br_fit; the defaults were found by simulation on five traces and groups of 4 to 64.
 struct BrFitParams {
-  double fixed_step_tokens = 97'240;
+  static constexpr std::int64_t kAuto = -1;
+
+  std::int64_t fixed_step_tokens = kAuto;
   std::int64_t window = 64;
   std::int64_t window_min = 16;
   double window_share = 0.25;
@@ -33,6 +35,11 @@ struct BrFitParams {
   std::int64_t refresh_steps = 8;
 
   void visit_params(ParamVisitor& visitor);
+
+  // Puts in what `auto` leaves to whoever knows how long steps are: fixed_ms + per_token_ms * load.
+  void know_step_time(double fixed_ms, double per_token_ms);
+  // fixed_step_tokens, or what is assumed while nobody knows.
+  [[nodiscard]] double step_tokens() const;
 };
 
 }  // namespace balanceroute

@@ -115,7 +115,7 @@ class Definition {
       least_ = std::min(least_, worker.load);
     }
     mean_ = total / static_cast<double>(workers_.size());
-    worth_ = params_.hold_price * (params_.fixed_step_tokens + most_) /
+    worth_ = params_.hold_price * (static_cast<double>(params_.fixed_step_tokens) + most_) /
              static_cast<double>(std::max<std::int64_t>(1, running_));
     smallest_ = std::numeric_limits<double>::infinity();
     for (std::int64_t i = 0; i < base(); ++i) {
@@ -654,6 +654,7 @@ class TwinRounds {
 // What is drawn of the settings: the look ahead, the search and the hold on and off.
 BrFitParams draw_params(Random& draw) {
   BrFitParams params;
+  params.fixed_step_tokens = draw.below(2) == 0 ? 97'240 : 1'000;
   params.horizon_weight = draw.below(3) == 0 ? 0 : 0.1;
   params.passes = static_cast<std::int64_t>(draw.below(3));
   params.hold_price = std::array{0.0, 0.01, 1.0}[draw.below(3)];

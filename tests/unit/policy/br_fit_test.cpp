@@ -204,6 +204,30 @@ TEST(BrFit, ExpectedAgeDoesNotCountBelowSaturation) {
   EXPECT_EQ(decide(policy, group, sketch_pool({{200}})).at(0).worker, 1U);
 }
 
+// Law: what is known of steps is put in where nothing was asked for; the longer the part that no load changes, the more
+// envelope is one more running request worth.
+TEST(BrFit, ALongFixedPartMakesTheEnvelopeCheap) {
+  const GroupSketch group{{.load = 10'000, .free_slots = 1, .sequences = 100},
+                          {.load = 5'000, .free_slots = 0, .sequences = 100}};
+  const auto takes = [&](const BrFitParams& params, std::int64_t prompt) {
+    BrFit policy{params};
+    return decide(policy, group, sketch_pool({{prompt}})).size() == 1;
+  };
+  BrFitParams known;
+  known.know_step_time(60, 4e-5);
+  EXPECT_EQ(known.fixed_step_tokens, 1'500'000);
+  EXPECT_TRUE(takes(known, 7'550));  // (1500000 + 10000) / 200
+  EXPECT_FALSE(takes(known, 7'551));
+  BrFitParams asked{.fixed_step_tokens = 0};
+  asked.know_step_time(60, 4e-5);
+  EXPECT_TRUE(takes(asked, 50));  // 10000 / 200
+  EXPECT_FALSE(takes(asked, 51));
+  EXPECT_FALSE(takes({}, 7'550));
+  BrFitParams level;
+  level.know_step_time(60, 0);
+  EXPECT_TRUE(takes(level, 1'000'000));
+}
+
 // Law: the fullest worker is closed only if it would rise above itself by more than that is worth, however far the
 // others are below it.
 TEST(BrFit, TheFullestWorkerIsMeasuredByItself) {

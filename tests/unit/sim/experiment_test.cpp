@@ -110,6 +110,18 @@ TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
   EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_kv_tokens = 100; }), plain);
 }
 
+// Law: br_fit is told how long steps are, unless it was set otherwise.
+TEST(Experiment, TellsPoliciesHowLongStepsAre) {
+  SimulateParams params;
+  params.trace = kSegment;
+  params.limit = 50;
+  params.step_time = {.fixed_ms = 60, .per_token_ms = 4e-5};
+  const auto told = [&] { return Experiment::prepare(params)->variants()[0].policy.br_fit.fixed_step_tokens; };
+  EXPECT_EQ(told(), 1'500'000);
+  params.policy_settings.br_fit.fixed_step_tokens = 7;
+  EXPECT_EQ(told(), 7);
+}
+
 // Law: limit and least output choose the requests; what is chosen arrives from 0 on.
 TEST(Experiment, ChoosesRequests) {
   SimulateParams params;
