@@ -175,6 +175,17 @@ void SettingVisitor::integer_or_auto(const ParamInfo& info, std::int64_t& value,
                 }});
 }
 
+void SettingVisitor::real_or_auto(const ParamInfo& info, double& value, double automatic, ParamRange<double> range) {
+  scalar(info, {.type = ScalarSetting::Type::number,
+                .expected = spelled(range, "a number") + " or auto",
+                .value = value == automatic ? "auto" : spelled(value),
+                .assign = [&value, automatic, range](std::string_view text) {
+                  if (text != "auto") return assign_if(value, number_in(text, range));
+                  value = automatic;
+                  return true;
+                }});
+}
+
 void SettingVisitor::integers(const ParamInfo& info, std::vector<std::int64_t>& values,
                               ParamRange<std::int64_t> range) {
   const auto read = [range](std::string_view text) { return number_in(text, range); };

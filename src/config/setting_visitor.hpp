@@ -39,6 +39,7 @@ class SettingVisitor : public ParamVisitor {
   void choice(const ParamInfo& info, std::string& value, std::span<const std::string_view> options) final;
   void integer_or_auto(const ParamInfo& info, std::int64_t& value, std::int64_t automatic,
                        ParamRange<std::int64_t> range) final;
+  void real_or_auto(const ParamInfo& info, double& value, double automatic, ParamRange<double> range) final;
   void integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t> range) final;
   void reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double> range) final;
   void choices(const ParamInfo& info, std::vector<std::string>& values,

@@ -60,6 +60,11 @@ void ParamCheck::integer_or_auto(const ParamInfo& info, std::int64_t& value, std
   if (value < range.low || value > range.high) blame(info, spelled(value), spelled(range) + " or auto");
 }
 
+void ParamCheck::real_or_auto(const ParamInfo& info, double& value, double automatic, ParamRange<double> range) {
+  const bool fine = value == automatic || (value >= range.low && value <= range.high);  // false for NaN
+  if (!fine) blame(info, spelled(value), spelled(range) + " or auto");
+}
+
 void ParamCheck::texts(const ParamInfo& info, std::vector<std::string>& values) {
   if (info.required && values.empty()) blame(info, "[]", "at least one text");
 }

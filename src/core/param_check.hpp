@@ -24,6 +24,7 @@ class ParamCheck final : public ParamVisitor {
   void choice(const ParamInfo& info, std::string& value, std::span<const std::string_view> options) override;
   void integer_or_auto(const ParamInfo& info, std::int64_t& value, std::int64_t automatic,
                        ParamRange<std::int64_t> range) override;
+  void real_or_auto(const ParamInfo& info, double& value, double automatic, ParamRange<double> range) override;
   void texts(const ParamInfo& info, std::vector<std::string>& values) override;
   void integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t> range) override;
   void reals(const ParamInfo& info, std::vector<double>& values, ParamRange<double> range) override;

@@ -56,6 +56,7 @@ class ParamVisitor {
   // An integer in `range`, or the word "auto", held as `automatic`.
   virtual void integer_or_auto(const ParamInfo& info, std::int64_t& value, std::int64_t automatic,
                                ParamRange<std::int64_t> range) = 0;
+  virtual void real_or_auto(const ParamInfo& info, double& value, double automatic, ParamRange<double> range) = 0;
   virtual void texts(const ParamInfo& info, std::vector<std::string>& values) = 0;
 
   // One or more values, each as its single kind takes them.

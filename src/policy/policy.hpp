@@ -18,6 +18,8 @@
 #include "core/pool.hpp"
 #include "core/random.hpp"
 #include "core/units.hpp"
+#include "predict/calibration.hpp"
+#include "predict/predictor.hpp"
 
 namespace balanceroute {
 
@@ -61,6 +63,14 @@ struct RoundInput {
   std::span<const GroupView> groups{};
 };
 
+// PredictionReport is how well a policy's predictor foretold which answers end within the policy's horizon.
+struct PredictionReport {
+  std::string_view predictor;
+  Steps horizon;
+  Calibration calibration;
+  KeyHits key_hits;
+};
+
 // Policy is the part common to both kinds.
 //   Determinism  the same views and the same random numbers give the same answer.
 //   Threads      not synchronised; owned by one Router.
@@ -77,6 +87,9 @@ class Policy {
                                      const Candidate& candidate) const = 0;
   // What score() counts, in words for a person.
   [[nodiscard]] virtual std::string_view score_meaning() const = 0;
+
+  // So far; none if it predicts nothing.
+  [[nodiscard]] virtual std::optional<PredictionReport> prediction_report() const { return std::nullopt; }
 
   // What happens, in order; nothing by default. A policy that takes over is told first of all that runs, then of all
   // that waits.

@@ -7,14 +7,23 @@
 #include <string>
 #include <string_view>
 
+#include "core/load_model.hpp"
 #include "policy/policy.hpp"
 #include "policy/policy_params.hpp"
+#include "predict/predictor.hpp"
 
 namespace balanceroute {
 
 [[nodiscard]] std::span<const std::string_view> policy_names();
 
-// The policy that `params` names, or a message about a setting outside its range.
-[[nodiscard]] std::expected<std::unique_ptr<Policy>, std::string> make_policy(const PolicyParams& params);
+// PolicyContext is what a policy must know of where it is used.
+struct PolicyContext {
+  LoadModel load_model{};                 // the one that the ledger counts with
+  const LengthOracle* lengths = nullptr;  // for the predictor `oracle`; outlives the policy. None: nobody knows
+};
+
+// The policy that `params` names, or a message about a setting that cannot be.
+[[nodiscard]] std::expected<std::unique_ptr<Policy>, std::string> make_policy(const PolicyParams& params,
+                                                                              const PolicyContext& context = {});
 
 }  // namespace balanceroute

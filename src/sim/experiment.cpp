@@ -54,6 +54,7 @@ Trajectory drawn(Simulation& simulation, std::size_t points) {
 // Whether the policy can route for every size of group.
 std::expected<void, std::string> check_variant(const SimulateParams& params, const Variant& variant) {
   if (auto valid = balanceroute::validate(variant.policy, "--"); !valid) return valid;
+  if (auto made = make_policy(variant.policy); !made) return std::unexpected(std::move(made).error());
   for (const std::int64_t workers : params.workers) {
     auto fits = validate_for_group(variant.policy, "of --workers " + std::to_string(workers),
                                    static_cast<std::size_t>(workers), true);
@@ -85,8 +86,7 @@ std::expected<trace::Trace, std::string> read_requests(const SimulateParams& par
 std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params) {
   std::vector<Variant> variants;
   for (const std::string& name : params.policies) {
-    variants.push_back({.label = name, .policy = params.policy_settings});
-    variants.back().policy.name = name;
+    variants.push_back({.label = name, .policy = settings_for(name, params.policy_settings, params.policies)});
   }
   return prepare(params, std::move(variants));
 }

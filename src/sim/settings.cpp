@@ -23,6 +23,9 @@ class SettingsWriter final : public ParamVisitor {
                        ParamRange<std::int64_t>) override {
     value == automatic ? put(info, "auto") : put(info, value);
   }
+  void real_or_auto(const ParamInfo& info, double& value, double automatic, ParamRange<double>) override {
+    value == automatic ? put(info, "auto") : put(info, value);
+  }
   void texts(const ParamInfo& info, std::vector<std::string>& values) override { put(info, values); }
   void integers(const ParamInfo& info, std::vector<std::int64_t>& values, ParamRange<std::int64_t>) override {
     put(info, values);

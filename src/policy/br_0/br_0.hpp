@@ -27,6 +27,8 @@ class OneStepScore {
   [[nodiscard]] double score(std::size_t worker, Tokens weight, std::int32_t) const {
     return static_cast<double>(br_0_score(weight, envelope_.margin(worker), envelope_.workers()).count());
   }
+  [[nodiscard]] Tokens peak(std::size_t worker, std::int32_t) const { return envelope_.margin(worker); }
+  void expect(std::size_t, std::int32_t, std::size_t) {}
   [[nodiscard]] Tokens load(std::size_t worker) const { return envelope_.load(worker); }
   [[nodiscard]] Tokens margin(std::size_t worker) const { return envelope_.margin(worker); }
 

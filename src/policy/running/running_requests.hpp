@@ -41,7 +41,7 @@ class RunningRequests {
   [[nodiscard]] bool grows(Handle handle) const { return entries_[handle].grows; }
   [[nodiscard]] Tokens age(Handle handle) const;
 
-  // Steps of the group since it first ran anything.
+  // Steps of the group, of those that it may have had a request in.
   [[nodiscard]] Steps clock(GroupId group) const;
   // Workers of the group that ever ran anything, in the order in which they first did.
   [[nodiscard]] std::span<const WorkerId> workers(GroupId group) const;

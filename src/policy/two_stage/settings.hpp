@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "policy/policy_params.hpp"
 
@@ -12,16 +13,18 @@ enum class WorkerOrder : std::uint8_t { load, capacity };
 
 struct TwoStageSettings {
   std::size_t r_max = 4;
-  std::int64_t greedy_threshold = 7;
+  std::optional<std::int64_t> greedy_threshold = 7;  // none: auto
   WorkerOrder worker_order = WorkerOrder::load;
   std::size_t stage1_window = 64;
   std::int32_t max_passes = 64;
 };
 
-// What `auto` stands for: the value that the authors of the published procedure tuned for a group of 32.
-inline constexpr std::int64_t kAutoGreedyThreshold = 7;
+// What `auto` stands for in a group of so many workers.
+[[nodiscard]] constexpr std::int64_t auto_greedy_threshold(std::size_t /*workers*/) {
+  return 7;
+}
 
-// `params` must be valid.
+// `params` must be valid. What is auto is what the preset says.
 [[nodiscard]] TwoStageSettings two_stage_settings(const PolicyParams& params);
 
 }  // namespace balanceroute

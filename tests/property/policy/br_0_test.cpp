@@ -70,7 +70,7 @@ class SlowRound {
       if (!worker) break;
       if (waiting_.front().passes >= settings_.max_passes) {
         admit(*worker, {0});
-      } else if (total_free() > settings_.greedy_threshold) {
+      } else if (total_free() > *settings_.greedy_threshold) {
         admit(*worker, {best_single(*worker, settings_.stage1_window)});
       } else {
         admit(*worker, best_set(*worker));
@@ -170,7 +170,7 @@ TwoStageSettings draw_settings(Random& draw) {
 
 GroupSketch draw_group(Random& draw) {
   GroupSketch group;
-  for (const Tokens load : draw_loads(draw, 1 + draw.below(6))) {
+  for (const Tokens load : draw_loads(draw, 2 + draw.below(5))) {
     group.add({.load = load.count(),
                .free_slots = static_cast<std::int32_t>(draw.below(4)),
                .eligible = draw.below(5) != 0,

@@ -78,6 +78,21 @@ TEST(Flags, TakeChoicesAndAuto) {
   EXPECT_EQ(parse(policy, {"--order", "size"}), "--order = size: expected one of load, capacity");
 }
 
+struct Weighted {
+  double weight = -1;
+  void visit_params(ParamVisitor& visitor) { visitor.real_or_auto({"weight", "Weight."}, weight, -1, {0, 2}); }
+};
+
+// Law: a number that may be left open takes the word auto, and nothing else that is not in its range.
+TEST(Flags, TakeANumberOrAuto) {
+  Weighted params;
+  EXPECT_EQ(parse(params, {"--weight", "0.5"}), "");
+  EXPECT_EQ(params.weight, 0.5);
+  EXPECT_EQ(parse(params, {"--weight", "auto"}), "");
+  EXPECT_EQ(params.weight, -1);
+  EXPECT_EQ(parse(params, {"--weight", "-1"}), "--weight = -1: expected 0..2 or auto");
+}
+
 // Law: lists of texts are parted by commas; lists of sections have no flags.
 TEST(Flags, OfLists) {
   FleetParams fleet;

@@ -22,6 +22,7 @@ struct Settings {
   std::string title = "x";
   std::string kind = "small";
   std::int64_t threshold = -1;
+  double weight = -1;
   std::vector<std::string> hosts{"a"};
   std::vector<std::int64_t> counts{1, 2};
   std::vector<double> shares{0.5};
@@ -37,6 +38,7 @@ struct Settings {
     visitor.text({.name = "title", .doc = "Title.", .required = true}, title);
     visitor.choice({"kind", "Kind."}, kind, kKinds);
     visitor.integer_or_auto({"threshold", "Threshold."}, threshold, -1, {0, 9});
+    visitor.real_or_auto({"weight", "Weight."}, weight, -1, {0, 2});
     visitor.texts({.name = "hosts", .doc = "Hosts.", .required = true}, hosts);
     visitor.integers({"counts", "Counts."}, counts, {1, 10});
     visitor.reals({"shares", "Shares."}, shares, {0, 1});
@@ -74,6 +76,8 @@ TEST(ParamCheck, MessagesNameSettingValueAndRange) {
   EXPECT_EQ(fault_after([](Settings& s) { s.title = ""; }), "part.title = \"\": expected a text");
   EXPECT_EQ(fault_after([](Settings& s) { s.kind = "big"; }), "part.kind = big: expected one of small, large");
   EXPECT_EQ(fault_after([](Settings& s) { s.threshold = 10; }), "part.threshold = 10: expected 0..9 or auto");
+  EXPECT_EQ(fault_after([](Settings& s) { s.weight = 3; }), "part.weight = 3: expected 0..2 or auto");
+  EXPECT_EQ(fault_after([](Settings& s) { s.weight = std::nan(""); }), "part.weight = nan: expected 0..2 or auto");
   EXPECT_EQ(fault_after([](Settings& s) { s.hosts.clear(); }), "part.hosts = []: expected at least one text");
   EXPECT_EQ(fault_after([](Settings& s) { s.inner.depth = 4; }), "part.inner.depth = 4: expected 0..3");
   EXPECT_EQ(fault_after([](Settings& s) { s.list.push_back({-1}); }), "part.list[1].depth = -1: expected 0..3");

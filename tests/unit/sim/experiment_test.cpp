@@ -171,7 +171,7 @@ TEST(SimulateParams, NameTheSettingThatIsOutOfRange) {
   EXPECT_EQ(fault([](SimulateParams&) {}), "");
   EXPECT_EQ(fault([](SimulateParams& p) { p.slots = 0; }), "slots = 0: expected 1..65536");
   EXPECT_EQ(fault([](SimulateParams& p) { p.loads = {0}; }), "load = 0: expected 0.001..100");
-  EXPECT_EQ(fault([](SimulateParams& p) { p.policy_settings.r_max = 0; }), "r_max = 0: expected 1..16");
+  EXPECT_EQ(fault([](SimulateParams& p) { p.policy_settings.r_max = 0; }), "r_max = 0: expected 1..1024 or auto");
   EXPECT_THAT(fault([](SimulateParams& p) { p.policies = {"best"}; }), HasSubstr("policy = best: expected one of"));
 }
 
