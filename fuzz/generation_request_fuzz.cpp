@@ -21,11 +21,11 @@ void check(const GenerationRequest& request) {
   require(!request.prompts.empty() && request.answers_per_prompt >= 1);
   const LengthLaw law{.max_model_len = Tokens{100'000}, .mean_output_tokens = 100};
   Random random{1};
-  for (const Tokens prompt : request.prompts) {
-    require(prompt >= Tokens{1} && prompt <= kMaxTokens);
+  for (const Prompt& prompt : request.prompts) {
+    require(prompt.tokens >= Tokens{1} && prompt.tokens <= kMaxTokens);
     const auto length = choose_length(request, prompt, law, random);
     if (!length) continue;
-    require(length->output >= Tokens{1} && prompt + length->output <= law.max_model_len);
+    require(length->output >= Tokens{1} && prompt.tokens + length->output <= law.max_model_len);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,35 +17,50 @@
 
 namespace balanceroute::emulator {
 
+// How an answer goes out.
+struct AnswerDelivery {
+  net::HttpExchange* stream = nullptr;                  // nullptr: in one piece at its end
+  std::int64_t stream_interval = 1;                     // tokens of an event after the first
+  std::optional<std::int64_t> die_after_events = {};    // done() comes then, with died()
+  std::optional<std::int64_t> stall_after_events = {};  // nothing is written any more
+};
+
 // Answer is all sequences of one request, running on one rank.
 //   Use       start(), wait for done(), then tail() for a stream or whole() else.
-//   Streams   With `stream` each token is written there at once, an event a token.
+//   Streams   The first token of a choice is written at once, then an event for each `stream_interval` tokens and for
+//             the end.
 //   Lifetime  Destroying it withdraws what is still running.
 //   Threads   only on the thread of its group.
 class Answer {
  public:
   Answer(net::IoThread& thread, GenerationRequest request, std::vector<AnswerLength> lengths, AnswerFormat format,
-         net::HttpExchange* stream);
+         const AnswerDelivery& delivery);
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
-  void start(SteppingGroup& group, std::size_t rank, RequestId first_id);
+  // With `computed` the rank has the prompts' KV already.
+  void start(SteppingGroup& group, std::size_t rank, RequestId first_id, bool computed);
   [[nodiscard]] net::Event& done() { return done_; }
+  [[nodiscard]] bool died() const { return died_; }
 
   // What ends the stream: usage if it was asked for, and the end mark.
   [[nodiscard]] std::string tail() const;
   [[nodiscard]] std::string whole() const;
   // Why each sequence ended.
-  [[nodiscard]] const std::vector<AnswerLength>& lengths() const { return lengths_; }
+  [[nodiscard]] std::vector<std::string_view> finish_reasons() const;
 
  private:
   // One sequence of the request.
   class Choice final : public TokenSink {
    public:
     Choice(Answer& answer, std::size_t index) : answer_{answer}, index_{index} {}
-    void on_token(Tokens number, bool last) override;
+    void on_token(Tokens number, bool last) override { answer_.take_token(index_, number, last); }
+    void on_recomputed() override { answer_.take_recomputed(index_); }
 
-    std::string text;  // when not streamed
+    Tokens generated{0};  // age included
+    Tokens sent{0};       // in events, age included
+    std::string_view finish_reason;
+    std::string_view stop_reason;
     SteppingGroup::Ticket ticket;
 
    private:
@@ -52,18 +68,25 @@ class Answer {
     std::size_t index_;
   };
 
-  void stream_token(std::size_t choice, Tokens number, bool last);
+  void take_token(std::size_t index, Tokens number, bool last);
+  void take_recomputed(std::size_t index);
+  void end_choice();
+  [[nodiscard]] bool due(const Choice& choice) const;
+  void send_piece(std::size_t index);
+  [[nodiscard]] Piece unsent(std::size_t index) const;
   [[nodiscard]] Tokens context_of(std::size_t choice) const;
   [[nodiscard]] Usage usage() const;
 
   GenerationRequest request_;
   std::vector<AnswerLength> lengths_;  // by choice
   AnswerFormat format_;
-  net::HttpExchange* stream_;
+  AnswerDelivery delivery_;
   net::Event done_;
   std::vector<Choice> choices_;
   std::size_t unfinished_ = 0;
-  std::string events_;  // of one token, kept for its memory
+  std::int64_t events_sent_ = 0;
+  bool died_ = false;
+  std::string events_;  // of one piece, kept for its memory
 };
 
 }  // namespace balanceroute::emulator

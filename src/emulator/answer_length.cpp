@@ -19,8 +19,9 @@ std::unexpected<ApiError> too_long(Tokens prompt, Tokens output, Tokens context)
 }
 
 // What the answer would be if nothing cut it; nothing when only the limit says something.
-std::optional<Tokens> wish(const GenerationRequest& request, bool limited, const LengthLaw& law, Random& random) {
-  if (request.output) return request.output;
+std::optional<Tokens> wish(const GenerationRequest& request, const Prompt& prompt, bool limited, const LengthLaw& law,
+                           Random& random) {
+  if (request.output) return std::max(*request.output - prompt.answered, request.age + Tokens{1});
   if (limited) return std::nullopt;
   // Far below the range of int64: the mean is at most 1e6, and the largest draw 37 times that.
   return Tokens{1 + static_cast<std::int64_t>(std::floor(random.exponential(law.mean_output_tokens)))};
@@ -28,14 +29,14 @@ std::optional<Tokens> wish(const GenerationRequest& request, bool limited, const
 
 }  // namespace
 
-std::expected<AnswerLength, ApiError> choose_length(const GenerationRequest& request, Tokens prompt,
+std::expected<AnswerLength, ApiError> choose_length(const GenerationRequest& request, const Prompt& prompt,
                                                     const LengthLaw& law, Random& random) {
-  const Tokens room = law.max_model_len - prompt;
+  const Tokens room = law.max_model_len - prompt.tokens;
   std::optional<Tokens> limit = request.limit;
   if (!limit && !request.output && request.api == Api::completions) limit = kCompletionsLimit;
-  const auto least = std::max(request.output.value_or(Tokens{1}), request.limit.value_or(Tokens{1}));
-  if (least > room) return too_long(prompt, least, law.max_model_len);
-  const auto wished = wish(request, limit.has_value(), law, random);
+  const auto wished = wish(request, prompt, limit.has_value(), law, random);
+  const auto least = std::max(request.output ? *wished : Tokens{1}, request.limit.value_or(Tokens{1}));
+  if (least > room) return too_long(prompt.tokens, least, law.max_model_len);
   const Tokens longest = std::min(limit.value_or(room), room);
   if (wished && *wished <= longest) return AnswerLength{*wished, "stop"};
   return AnswerLength{longest, "length"};

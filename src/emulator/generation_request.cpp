@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace dom = simdjson::dom;
 
 constexpr std::int64_t kMostAnswers = 16'384;  // vLLM's VLLM_MAX_N_SEQUENCES
 constexpr std::size_t kBytesPerToken = 4;
+constexpr std::string_view kNumberedToken = " t";
 
 std::unexpected<ApiError> refuse(std::string message, std::string param) {
   return std::unexpected{ApiError{.message = std::move(message), .param = std::move(param)}};
@@ -22,6 +24,19 @@ std::unexpected<ApiError> refuse(std::string message, std::string param) {
 
 Tokens tokens_of_text(std::size_t bytes) {
   return Tokens{static_cast<std::int64_t>(std::max<std::size_t>(1, (bytes + kBytesPerToken - 1) / kBytesPerToken))};
+}
+
+// Of a text that ends in " t17": 17.
+Tokens answered_at_end_of(std::string_view text) {
+  const auto digits = text.find_last_not_of("0123456789") + 1;
+  if (digits == text.size() || !text.substr(0, digits).ends_with(kNumberedToken)) return Tokens{0};
+  std::int64_t number = 0;
+  const auto read = std::from_chars(text.data() + digits, text.data() + text.size(), number);
+  return read.ec == std::errc{} && number <= kMaxTokens.count() ? Tokens{number} : Tokens{0};
+}
+
+Prompt prompt_of_text(std::string_view text) {
+  return {.tokens = tokens_of_text(text.size()), .answered = answered_at_end_of(text), .ids = {}};
 }
 
 // Reads members of one object and remembers the first that is not what it should be.
@@ -64,6 +79,28 @@ class Members {
     std::string_view value;
     if (member && member->get_string().get(value) != simdjson::SUCCESS) fault(name, *member, "a string");
     return std::string{value};
+  }
+
+  // The bytes of an object, as `body` has them.
+  std::optional<std::string> object_text(std::string_view name, std::string_view body) {
+    const auto member = find(name);
+    if (!member) return std::nullopt;
+    if (!member->is_object()) {
+      fault(name, *member, "an object");
+      return std::nullopt;
+    }
+    const simdjson::padded_string padded{body};
+    simdjson::ondemand::parser parser;
+    simdjson::ondemand::document document;
+    simdjson::ondemand::object object;
+    std::string_view text;
+    if (parser.iterate(padded).get(document) != simdjson::SUCCESS ||
+        document.find_field_unordered(name).get_object().get(object) != simdjson::SUCCESS ||
+        object.raw_json().get(text) != simdjson::SUCCESS) {
+      return std::nullopt;
+    }
+    const auto last = text.find_last_of('}');
+    return std::string{text.substr(0, last + 1)};
   }
 
   std::optional<Members> object(std::string_view name) {
@@ -109,46 +146,63 @@ std::size_t content_bytes(dom::element content) {
   return bytes;
 }
 
-std::expected<std::vector<Tokens>, ApiError> chat_prompt(const Members& body) {
+// Of the answer that the last message has begun.
+Tokens answered_by(dom::element last_message) {
+  std::string_view role;
+  std::string_view content;
+  if (last_message["role"].get_string().get(role) != simdjson::SUCCESS || role != "assistant") return Tokens{0};
+  if (last_message["content"].get_string().get(content) != simdjson::SUCCESS) return Tokens{0};
+  return answered_at_end_of(content);
+}
+
+std::expected<std::vector<Prompt>, ApiError> chat_prompt(Members& body) {
   const auto member = body.find("messages");
   dom::array messages;
   if (!member || member->get_array().get(messages) != simdjson::SUCCESS || messages.size() == 0) {
     return refuse("messages: expected a list of at least one message", "messages");
   }
   std::size_t bytes = 0;
+  Prompt prompt;
+  const bool goes_on = body.flag("continue_final_message");
   for (const auto message : messages) {
     dom::element content;
     if (message["content"].get(content) == simdjson::SUCCESS) bytes += content_bytes(content);
+    prompt.answered = goes_on ? answered_by(message) : Tokens{0};
   }
-  return std::vector{tokens_of_text(bytes)};
+  prompt.tokens = tokens_of_text(bytes);
+  return std::vector{prompt};
 }
 
-// Length of one entry of a list of prompts: a text or a list of token ids.
-std::optional<Tokens> prompt_length(dom::element prompt) {
+// One entry of a list of prompts: a text or a list of token ids.
+std::optional<Prompt> one_prompt(dom::element entry) {
   std::string_view text;
-  if (prompt.get_string().get(text) == simdjson::SUCCESS) return tokens_of_text(text.size());
+  if (entry.get_string().get(text) == simdjson::SUCCESS) return prompt_of_text(text);
   dom::array ids;
-  if (prompt.get_array().get(ids) != simdjson::SUCCESS || ids.size() == 0) return std::nullopt;
-  std::int64_t count = 0;
-  for (const auto id : ids) {
-    if (!id.is_int64()) return std::nullopt;
-    ++count;  // size() of an array saturates at 2^24
+  if (entry.get_array().get(ids) != simdjson::SUCCESS || ids.size() == 0) return std::nullopt;
+  Prompt prompt;
+  for (const auto entry_id : ids) {
+    std::int64_t id = 0;
+    if (entry_id.get_int64().get(id) != simdjson::SUCCESS) return std::nullopt;
+    prompt.ids.push_back(id);
   }
-  return Tokens{count};
+  prompt.tokens = Tokens{std::ssize(prompt.ids)};
+  const auto number = prompt.ids.back() - kFirstTokenId;
+  if (number > 0 && number <= kMaxTokens.count()) prompt.answered = Tokens{number};
+  return prompt;
 }
 
 // A text, a list of token ids, or a list of several of either.
-std::expected<std::vector<Tokens>, ApiError> completion_prompts(const Members& body) {
+std::expected<std::vector<Prompt>, ApiError> completion_prompts(const Members& body) {
   const auto member = body.find("prompt");
   if (!member) return refuse("prompt: expected a text or a list", "prompt");
-  if (const auto single = prompt_length(*member)) return std::vector{*single};
-  std::vector<Tokens> prompts;
+  if (auto single = one_prompt(*member)) return std::vector{*std::move(single)};
+  std::vector<Prompt> prompts;
   dom::array list;
   if (member->get_array().get(list) == simdjson::SUCCESS) {
     for (const auto entry : list) {
-      const auto length = prompt_length(entry);
-      if (!length) return refuse("prompt: expected texts or lists of token ids, none of them empty", "prompt");
-      prompts.push_back(*length);
+      auto prompt = one_prompt(entry);
+      if (!prompt) return refuse("prompt: expected texts or lists of token ids, none of them empty", "prompt");
+      prompts.push_back(*std::move(prompt));
     }
   }
   if (prompts.empty()) return refuse("prompt: expected a text or a list that is not empty", "prompt");
@@ -158,6 +212,7 @@ std::expected<std::vector<Tokens>, ApiError> completion_prompts(const Members& b
 void read_stream_options(Members& body, GenerationRequest& request) {
   auto options = body.object("stream_options");
   if (!options) return;
+  request.stream_options = true;
   request.include_usage = options->flag("include_usage");
   request.continuous_usage = request.include_usage && options->flag("continuous_usage_stats");
   body.take_fault_of(*options);
@@ -166,10 +221,94 @@ void read_stream_options(Members& body, GenerationRequest& request) {
 void read_own_member(Members& body, GenerationRequest& request) {
   auto own = body.object("emulator");
   if (!own) return;
-  if (const auto prompt = own->tokens("prompt_tokens")) std::ranges::fill(request.prompts, *prompt);
+  if (const auto tokens = own->tokens("prompt_tokens")) {
+    for (Prompt& prompt : request.prompts) prompt.tokens = std::min(*tokens + prompt.answered, kMaxTokens);
+  }
   request.output = own->tokens("output_tokens");
   request.age = own->tokens("age", 0).value_or(Tokens{0});
+  request.reasoning = own->tokens("reasoning_tokens", 0).value_or(Tokens{0});
   body.take_fault_of(*own);
+}
+
+// Completions say how many alternatives they want, chats whether they want any.
+bool wants_logprobs(Members& body) {
+  const auto member = body.find("logprobs");
+  bool wanted = false;
+  if (member && member->get_bool().get(wanted) == simdjson::SUCCESS) return wanted;
+  return body.integer("logprobs", 0, 1'000'000).has_value();
+}
+
+// The name of a function, given as {"type": "function", "function": {"name": ...}}.
+std::string function_name(dom::element tool) {
+  std::string_view name;
+  if (tool["function"]["name"].get_string().get(name) != simdjson::SUCCESS) return "";
+  return std::string{name};
+}
+
+// A call is made when tool_choice names a function, or says "required": then of the first tool.
+void read_tools(Members& body, GenerationRequest& request) {
+  const auto choice = body.find("tool_choice");
+  if (!choice) return;
+  std::string_view word;
+  if (choice->get_string().get(word) != simdjson::SUCCESS) {
+    request.tool = function_name(*choice);
+    request.tool_named = true;
+    return;
+  }
+  const auto tools = body.find("tools");
+  if (word == "required" && tools) request.tool = function_name(tools->at(0));
+}
+
+// A value for each prompt: one alone, or a list of them. False when it is of another type.
+template <class Value, class Read>
+bool read_each(std::optional<dom::element> member, std::vector<Value>& values, Read read) {
+  if (!member) return true;
+  dom::array list;
+  if (member->get_array().get(list) != simdjson::SUCCESS) return read(*member, values.emplace_back());
+  for (const auto entry : list) {
+    if (!read(entry, values.emplace_back())) return false;
+  }
+  return true;
+}
+
+void read_bootstrap(Members& body, TransferMembers& transfer) {
+  const auto text = [](dom::element value, std::string& out) {
+    std::string_view view;
+    const bool right = value.get_string().get(view) == simdjson::SUCCESS;
+    out = view;
+    return right;
+  };
+  const auto number = [](dom::element value, std::int64_t& out) {
+    return value.get_int64().get(out) == simdjson::SUCCESS && out >= 0;
+  };
+  const auto port = [&](dom::element value, std::optional<std::int64_t>& out) {
+    return value.is_null() || number(value, out.emplace());
+  };
+  const auto check = [&](std::string_view name, bool right, const std::string& expected) {
+    if (!right) body.fault(name, *body.find(name), expected);
+  };
+  check("bootstrap_host", read_each(body.find("bootstrap_host"), transfer.bootstrap_hosts, text),
+        "a string, or one for each prompt");
+  check("bootstrap_port", read_each(body.find("bootstrap_port"), transfer.bootstrap_ports, port),
+        "a port or null, or one for each prompt");
+  if (transfer.bootstrap_ports.empty()) transfer.bootstrap_ports.resize(transfer.bootstrap_hosts.size());  // null
+  check("bootstrap_room", read_each(body.find("bootstrap_room"), transfer.bootstrap_rooms, number),
+        "an integer 0..9223372036854775807, or one for each prompt");
+}
+
+void read_transfer(Members& body, std::string_view text, TransferMembers& transfer) {
+  transfer.kv_transfer_params = body.object_text("kv_transfer_params", text);
+  transfer.batch_kv_transfer_params = body.object_text("batch_kv_transfer_params", text);
+  read_bootstrap(body, transfer);
+  constexpr std::int64_t kMostRank = 1 << 20;
+  transfer.routed_dp_rank = body.integer("data_parallel_rank", -kMostRank, kMostRank);
+  if (const auto rank = body.integer("routed_dp_rank", -kMostRank, kMostRank)) transfer.routed_dp_rank = rank;
+  transfer.disagg_prefill_dp_rank = body.integer("disagg_prefill_dp_rank", 0, kMostRank);
+}
+
+// Long prompts are not kept for nothing.
+void forget_ids(GenerationRequest& request) {
+  for (Prompt& prompt : request.prompts) std::vector<std::int64_t>{}.swap(prompt.ids);
 }
 
 // What pairs of members must not be.
@@ -215,9 +354,15 @@ std::expected<GenerationRequest, ApiError> parse_generation_request(Api api, std
   request.answers_per_prompt = body.integer("n", 1, kMostAnswers).value_or(1);
   request.limit = body.tokens("max_tokens");
   if (const auto limit = body.tokens("max_completion_tokens")) request.limit = limit;
+  request.min_tokens = body.integer("min_tokens", 0, kMaxTokens.count());
   request.stream = body.flag("stream");
+  request.return_token_ids = body.flag("return_token_ids");
+  request.logprobs = wants_logprobs(body);
+  if (api == Api::chat) read_tools(body, request);
   read_stream_options(body, request);
+  read_transfer(body, text, request.transfer);
   read_own_member(body, request);
+  if (!request.return_token_ids) forget_ids(request);
   if (body.error()) return std::unexpected{*body.error()};
   if (auto problem = contradiction(request, body)) return std::unexpected{*std::move(problem)};
   return request;

@@ -1,12 +1,16 @@
 // generation_request.hpp - what an OpenAI request for text asks of an engine.
 //
-// Only the members that decide how much is read and generated are looked at; sampling parameters, tools and the rest
-// are accepted and ignored. One member is the emulator's own, which no router reads:
+// Only the members that decide how much is read and generated, the shape of the answer and the transfer of KV are
+// looked at; sampling parameters and the rest are accepted and ignored. One member is the emulator's own, which no
+// router reads:
 //
-//   "emulator": {"prompt_tokens": 1200, "output_tokens": 80, "age": 25}
+//   "emulator": {"prompt_tokens": 1200, "output_tokens": 80, "age": 25, "reasoning_tokens": 10}
 //
 // It says the lengths of every prompt and answer of the request; with an age the answer begins in its middle: `age`
-// tokens count as generated before and only the remaining ones are sent.
+// tokens count as generated before and only the remaining ones are sent. The first reasoning_tokens are reasoning.
+//
+// A prompt that ends in numbered tokens of the emulator (" t17", or their ids), in a chat only with
+// continue_final_message, is the beginning of an answer that goes on from there.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +36,52 @@ struct ApiError {
 
 [[nodiscard]] std::string to_json(const ApiError& error);
 
+// The ids of numbered tokens begin above those of any vocabulary in use.
+inline constexpr std::int64_t kFirstTokenId = 1'000'000;
+
+struct Prompt {
+  Tokens tokens;
+  Tokens answered{0};             // numbered tokens of the answer that it ends with
+  std::vector<std::int64_t> ids;  // when the request is of token ids and wants ids back
+
+  friend bool operator==(const Prompt&, const Prompt&) = default;
+};
+
+// The members by which a router tells engines where KV is; as the client of the emulator wrote them.
+struct TransferMembers {
+  std::optional<std::string> kv_transfer_params;        // the bytes of the object
+  std::optional<std::string> batch_kv_transfer_params;  // the bytes of the object
+  std::vector<std::string> bootstrap_hosts;             // one for each prompt, as the two below
+  std::vector<std::optional<std::int64_t>> bootstrap_ports;
+  std::vector<std::int64_t> bootstrap_rooms;
+  std::optional<std::int64_t> routed_dp_rank;  // or by its older name data_parallel_rank
+  std::optional<std::int64_t> disagg_prefill_dp_rank;
+};
+
 // GenerationRequest is one request for `prompts.size() * answers_per_prompt` sequences.
 struct GenerationRequest {
   Api api = Api::chat;
-  std::string model;            // empty: whatever is served
-  std::vector<Tokens> prompts;  // lengths
+  std::string model;  // empty: whatever is served
+  std::vector<Prompt> prompts;
   std::int64_t answers_per_prompt = 1;
   std::optional<Tokens> limit;   // max_completion_tokens or max_tokens
   std::optional<Tokens> output;  // emulator.output_tokens
+  std::optional<std::int64_t> min_tokens;
   Tokens age{0};
+  Tokens reasoning{0};  // tokens of it that an answer begins with
   bool stream = false;
+  bool stream_options = false;  // there are some
   bool include_usage = false;
   bool continuous_usage = false;
+  bool return_token_ids = false;
+  bool logprobs = false;
+  std::string tool;         // the function that the answer calls, when the request forces a call
+  bool tool_named = false;  // by its name
+  TransferMembers transfer;
+
+  [[nodiscard]] const Prompt& prompt_of(std::size_t choice) const {
+    return prompts[choice / static_cast<std::size_t>(answers_per_prompt)];
+  }
 };
 
 // A prompt of token ids has their number; of text, a token for each 4 bytes begun, at least 1.

@@ -28,18 +28,19 @@ SteppingGroup::Ticket::~Ticket() {
   if (group_ != nullptr) group_->model_.abort(handle_);
 }
 
-SteppingGroup::SteppingGroup(net::IoThread& thread, std::size_t ranks, std::int64_t slots, StepTime step_time)
+SteppingGroup::SteppingGroup(net::IoThread& thread, const GroupSettings& settings)
     : thread_{thread},
-      model_{ranks, slots},
-      step_time_{step_time},
+      model_{settings.ranks, settings.slots, settings.kv_capacity},
+      settings_{settings},
       timer_{thread.timers()},
-      step_tokens_(ranks),
-      counters_(ranks) {}
+      computed_(settings.ranks),
+      counters_(settings.ranks) {}
 
-SteppingGroup::Ticket SteppingGroup::submit(std::size_t rank, const engine::Sequence& sequence, TokenSink& sink) {
+SteppingGroup::Ticket SteppingGroup::submit(std::size_t rank, const engine::Sequence& sequence, Tokens to_compute,
+                                            TokenSink& sink) {
   const auto handle = model_.bind(rank, sequence);
   if (handle.index() >= entries_.size()) entries_.resize(handle.index() + 1);
-  entries_[handle.index()] = {&sink, sequence.prompt};
+  entries_[handle.index()] = {&sink, sequence.prompt, to_compute, sequence.prompt};
   if (!stepping_) {
     stepping_ = true;
     timer_.arm(thread_.now(), [this] { begin_step(thread_.now()); });
@@ -49,17 +50,49 @@ SteppingGroup::Ticket SteppingGroup::submit(std::size_t rank, const engine::Sequ
 
 void SteppingGroup::begin_step(net::TimePoint start) {
   model_.leave();
-  for (const auto& entered : model_.enter()) {
-    const auto prompt = entries_[entered.handle.index()].prompt.count();
-    counters_[entered.worker].prompt_tokens += prompt;
-    step_tokens_[entered.worker] += prompt;
-  }
+  count_entries();
+  give_way();
   count_step_tokens();
   stepping_ = model_.active() > 0;
   if (!stepping_) return;
-  step_length_ = step_time_.duration(model_.step_loads().envelope);
+  step_length_ = step_length();
   planned_end_ = start + step_length_;
   timer_.arm(planned_end_, [this] { end_step(); });
+}
+
+void SteppingGroup::count_entries() {
+  std::ranges::fill(computed_, Tokens{0});
+  for (const auto& entered : model_.enter()) {
+    Entry& entry = entries_[entered.handle.index()];
+    auto& counters = counters_[entered.worker];
+    const Tokens computed = std::exchange(entry.to_compute, Tokens{0});
+    computed_[entered.worker] += computed;
+    // What a preempted sequence computes again is no prompt that came in.
+    if (entry.prompt > Tokens{0}) counters.computed_prompt_tokens += computed.count();
+    counters.prompt_tokens += std::exchange(entry.prompt, Tokens{0}).count();
+  }
+}
+
+// Where KV ran out the youngest sequences were preempted; they go for good, or compute everything again when they
+// enter the next time.
+void SteppingGroup::give_way() {
+  for (const auto& moved : model_.preempted()) {
+    auto& entry = entries_[moved.handle.index()];
+    if (settings_.recompute_stop) {
+      ++counters_[moved.worker].recomputed_stops;
+      model_.abort(moved.handle);
+      entry.sink->on_recomputed();
+    } else {
+      ++counters_[moved.worker].preemptions;
+      entry.to_compute = entry.context + model_.generated(moved.handle);
+    }
+  }
+}
+
+net::Duration SteppingGroup::step_length() const {
+  const auto decode = settings_.step_time.duration(model_.step_loads().envelope);
+  const Tokens most = std::ranges::max(computed_);
+  return most > Tokens{0} ? decode + settings_.prefill_time.duration(most) : decode;
 }
 
 void SteppingGroup::end_step() {
@@ -69,15 +102,34 @@ void SteppingGroup::end_step() {
   measures_.loads.record(model_.step_loads().loads);
   measures_.late_steps += late ? 1 : 0;
   measures_.largest_lateness = std::max(measures_.largest_lateness, lateness);
+  remember_step(lateness);
   model_.advance();
   send_tokens();
   begin_step(late ? now : planned_end_);
 }
 
+void SteppingGroup::remember_step(net::Duration lateness) {
+  // The oldest record is used again, with its memory.
+  StepRecord record;
+  if (steps_.size() >= settings_.step_log) {
+    record = std::move(steps_.front());
+    steps_.pop_front();
+  }
+  record.number = model_.step().count() + 1;
+  record.start = planned_end_ - step_length_;
+  record.length = step_length_;
+  record.lateness = lateness;
+  const auto loads = model_.step_loads().loads;
+  record.loads.assign(loads.begin(), loads.end());
+  record.active.clear();
+  for (std::size_t rank = 0; rank < model_.workers(); ++rank) record.active.push_back(model_.active(rank));
+  steps_.push_back(std::move(record));
+}
+
 // A rank without sequences does a dummy step, which engines do not count.
 void SteppingGroup::count_step_tokens() {
   for (std::size_t rank = 0; rank < counters_.size(); ++rank) {
-    const auto tokens = std::exchange(step_tokens_[rank], 0) + model_.active(rank);
+    const auto tokens = computed_[rank].count() + model_.active(rank);
     if (tokens > 0) counters_[rank].step_tokens.observe(tokens);
   }
 }

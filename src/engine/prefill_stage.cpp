@@ -29,6 +29,18 @@ PrefillStage::Ready PrefillStage::pop() {
   return ready;
 }
 
+bool PrefillStage::cancel(RequestId id, Moment now) {
+  bool found = std::erase_if(queue_, [id](const Waiting& waiting) { return waiting.id == id; }) > 0;
+  for (Instance& instance : instances_) {
+    if (!instance.at_work || instance.at_work->id != id) continue;
+    instance.held -= instance.at_work->prompt;
+    instance.at_work.reset();
+    found = true;
+  }
+  if (found) start_waiting(now);
+  return found;
+}
+
 void PrefillStage::pulled(std::size_t instance, Tokens prompt, Moment now) {
   assert(instances_[instance].held >= prompt);
   instances_[instance].held -= prompt;

@@ -28,7 +28,7 @@ struct PrefillSettings {
 //   Order       first come, first served; the first one waits until an instance is free and has KV space for it, and
 //               nobody overtakes it. Of several such instances it takes the one that holds least, the lowest of equals.
 //               An instance that holds nothing takes any prompt.
-//   Cost        submit, pop and pulled O(instances); memory in waiting prompts.
+//   Cost        submit, pop and pulled O(instances), cancel O(instances + waiting); memory in waiting prompts.
 //   Threads     not synchronised.
 class PrefillStage {
  public:
@@ -49,10 +49,14 @@ class PrefillStage {
   // That one. What waits goes on from that moment.
   Ready pop();
 
+  // A prompt that waits or is being computed is not wanted any more; false when it is neither.
+  bool cancel(RequestId id, Moment now);
+
   // The KV of a prompt has left the instance.
   void pulled(std::size_t instance, Tokens prompt, Moment now);
 
   [[nodiscard]] std::size_t waiting() const { return queue_.size(); }
+  [[nodiscard]] bool at_work(std::size_t instance) const { return instances_[instance].at_work.has_value(); }
   [[nodiscard]] Tokens held(std::size_t instance) const { return instances_[instance].held; }
 
  private:

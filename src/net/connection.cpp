@@ -275,6 +275,12 @@ void Connection::close() {
   socket_.close(ignored);
 }
 
+void Connection::reset() {
+  error_code ignored;
+  socket_.set_option(Socket::linger{true, 0}, ignored);  // close() then drops what is unsent and sends RST
+  close();
+}
+
 void Connection::break_off() {
   broken_ = true;
   error_code ignored;

@@ -36,6 +36,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool will_close() const { return closing_ || server_.draining(); }
   void close_after_answer() { closing_ = true; }
   void close();
+  // Breaks the connection so that the peer sees a reset.
+  void reset();
 
   // Sends now what the socket takes, keeps the rest.
   WriteStatus send(std::string_view bytes);

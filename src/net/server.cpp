@@ -63,13 +63,15 @@ class HttpServer::Listener {
     const auto address = asio::ip::make_address(host, failure);
     const std::string doing = "listen on " + host + ":" + std::to_string(port);
     if (failure) return std::unexpected(NetError{NetFault::Resolve, doing + ": not an IP address"});
-    const tcp::endpoint endpoint{address, port};
-    acceptor_.open(endpoint.protocol(), failure);
-    if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address{true}, failure);
-    if (!failure) acceptor_.bind(endpoint, failure);
-    if (!failure) acceptor_.listen(kBacklog, failure);
-    if (failure) return std::unexpected(NetError{NetFault::Connect, doing + ": " + failure.message()});
-    return acceptor_.local_endpoint().port();
+    const auto opened = open({address, port}, doing);
+    if (!opened) return std::unexpected(opened.error());
+    bound_ = acceptor_.local_endpoint();
+    return bound_.port();
+  }
+
+  // Where it was bound before it was closed.
+  std::expected<void, NetError> bind_again() {
+    return open(bound_, "listen again on port " + std::to_string(bound_.port()));
   }
 
   void accept_next() {
@@ -90,6 +92,16 @@ class HttpServer::Listener {
   IoThread& thread() { return thread_; }
 
  private:
+  std::expected<void, NetError> open(const tcp::endpoint& endpoint, const std::string& doing) {
+    error_code failure;
+    acceptor_.open(endpoint.protocol(), failure);
+    if (!failure) acceptor_.set_option(tcp::acceptor::reuse_address{true}, failure);
+    if (!failure) acceptor_.bind(endpoint, failure);
+    if (!failure) acceptor_.listen(kBacklog, failure);
+    if (failure) return std::unexpected(NetError{NetFault::Connect, doing + ": " + failure.message()});
+    return {};
+  }
+
   void accepted(const error_code& failure, Socket socket) {
     if (failure == asio::error::operation_aborted) return;
     if (failure) {  // out of descriptors or memory: wait for some to come back instead of spinning
@@ -109,6 +121,7 @@ class HttpServer::Listener {
   HttpServer& server_;
   IoThread& thread_;
   tcp::acceptor acceptor_;
+  tcp::endpoint bound_;
   Timer pause_;
 };
 
@@ -156,6 +169,23 @@ asio::awaitable<void> HttpServer::serve(IoThread& thread, int socket, bool ipv6)
 void HttpServer::connection_ended() {
   const std::scoped_lock lock{idle_mutex_};
   if (open_.fetch_sub(1, std::memory_order_relaxed) == 1) idle_.notify_all();
+}
+
+void HttpServer::pause_accepting() {
+  for (const auto& listener : listeners_) listener->close();
+}
+
+std::expected<void, NetError> HttpServer::resume_accepting() {
+  for (const auto& listener : listeners_) {
+    const auto bound = listener->bind_again();
+    if (!bound) return bound;
+    listener->accept_next();
+  }
+  return {};
+}
+
+void HttpServer::cut_connections() {
+  for (const auto& state : states_) state->tasks.cancel_all();
 }
 
 void HttpServer::drain() {
@@ -222,6 +252,10 @@ WriteStatus HttpExchange::write(std::string_view bytes) {
 
 asio::awaitable<WriteStatus> HttpExchange::drained() {
   return connection_.wait_for_room(connection_.options().write_buffer_bytes / 2);
+}
+
+void HttpExchange::reset() {
+  connection_.reset();
 }
 
 asio::awaitable<WriteStatus> HttpExchange::flushed() {

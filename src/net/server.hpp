@@ -52,6 +52,8 @@ class HttpExchange {
   WriteStatus write(std::string_view bytes);
   // Returns when the client has taken enough; Gone after `client_stall` without progress, or on a broken connection.
   asio::awaitable<WriteStatus> drained();
+  // Breaks the connection in the way of a process that died: the peer sees a reset, not an end.
+  void reset();
   // Returns when everything written has been sent, or cannot be.
   asio::awaitable<WriteStatus> flushed();
   // Ends a started answer and waits until the client has it.
@@ -98,6 +100,13 @@ class HttpServer {
 
   // Binds and starts to accept; port 0 takes any free port. Returns the bound port.
   std::expected<std::uint16_t, NetError> listen(const std::string& host, std::uint16_t port);
+  // Refuses connections until resume_accepting(); those that are open stay. For code on the first I/O thread, as is
+  // resume_accepting(), which tells when somebody else has taken the address meanwhile.
+  void pause_accepting();
+  std::expected<void, NetError> resume_accepting();
+  // Cancels every handler and breaks every connection without waiting for their ends. For code on an I/O thread that
+  // is the only one.
+  void cut_connections();
   // Stops accepting and closes idle connections; requests that run go on, then their connections are closed.
   void drain();
   // Waits until no connection is left; false when `longest` passed first.

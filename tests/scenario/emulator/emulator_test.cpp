@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "scenario/emulator/fleet_fixture.hpp"
 #include "support/raw_client.hpp"
 
 namespace balanceroute::emulator {
@@ -20,40 +21,19 @@ using testing_support::http_exchange;
 using testing_support::http_request;
 using testing_support::RawClient;
 
-std::int64_t occurrences(const std::string& text, std::string_view part) {
-  std::int64_t count = 0;
-  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
-  return count;
-}
-
-class EmulatorTest : public testing::Test {
+class EmulatorTest : public FleetFixture {
  protected:
-  void start(std::int64_t ranks, std::int64_t slots, double fixed_ms = 1) {
-    EmulatorParams params;
+  void start(std::int64_t ranks, std::int64_t slots) {
+    auto params = quick();
     params.ranks = ranks;
     params.slots = slots;
-    params.step_time = {.fixed_ms = fixed_ms, .per_token_ms = 0};
-    emulator = std::make_unique<Emulator>(params, clock);
-    const auto started = emulator->start();
-    ASSERT_TRUE(started) << started.error();
+    FleetFixture::start(params);
   }
+  void start(const EmulatorParams& params) { FleetFixture::start(params); }
 
-  std::uint16_t port(std::size_t rank) const { return emulator->ports()[0][rank]; }
   std::string post(std::size_t rank, std::string_view path, const std::string& body) const {
     return http_exchange(port(rank), "POST", path, body);
   }
-  json stats() const { return json::parse(body_of(http_exchange(port(0), "GET", "/emulator/stats"))); }
-
-  // Asks again until `done` holds; a fleet that never gets there runs into the test's time limit.
-  template <class Condition>
-  json stats_when(Condition done) const {
-    json now = stats();
-    while (!done(now)) now = stats();
-    return now;
-  }
-
-  net::SteadyClock clock;
-  std::unique_ptr<Emulator> emulator;
 };
 
 // Law: role first, one token an event in order, the reason once, usage when asked, the end mark last.
@@ -203,6 +183,175 @@ TEST_F(EmulatorTest, NamesThePortThatIsTaken) {
   params.ranks = 2;
   Emulator third{params, clock};
   EXPECT_EQ(third.start().error(), "base_port = 65535: expected room for 2 ports up to 65535");
+}
+
+// Law: groups have barriers of their own: a step of one is no step of the other.
+TEST_F(EmulatorTest, GroupsStepByThemselves) {
+  auto params = quick();
+  params.groups = 2;
+  params.ranks = 2;
+  start(params);
+  complete(port(1, 1), R"({"prompt": "x", "max_tokens": 7})");
+  const auto measured = stats();
+  EXPECT_EQ(measured["groups"][0]["steps"], 0);
+  EXPECT_EQ(measured["groups"][1]["steps"], 7);
+  const auto steps = get(port(), "/emulator/steps?group=1&last=3").json()["steps"];
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_EQ(steps[2]["step"], 7);
+  EXPECT_EQ(steps[2]["loads"], json({0, 7}));
+  EXPECT_EQ(steps[2]["active"], json({0, 1}));
+  EXPECT_EQ(get(port(), "/emulator/steps?group=2").status(), 400);
+}
+
+class RankHeaderTest : public FleetFixture {
+ protected:
+  void start_four_ranks(std::int64_t ranks_per_port) {
+    auto params = quick();
+    params.ranks = 4;
+    params.ranks_per_port = ranks_per_port;
+    params.start_rank = 8;
+    start(params);
+  }
+  // Ranks that have generated something, by the label `engine` of a port's metrics.
+  static std::vector<std::int64_t> served(std::uint16_t from) {
+    std::vector<std::int64_t> engines;
+    const auto metrics = get(from, "/metrics").raw;
+    constexpr std::string_view kSeries = R"(vllm:generation_tokens_total{model_name="emulated",engine=")";
+    for (auto at = metrics.find(kSeries); at != std::string::npos; at = metrics.find(kSeries, at + 1)) {
+      const auto label = metrics.substr(at + kSeries.size());
+      if (label.substr(label.find('}') + 2, 1) != "0") engines.push_back(std::stoll(label));
+    }
+    return engines;
+  }
+};
+
+// Law: a header names a rank of the port, the label `engine` its number in the group.
+TEST_F(RankHeaderTest, NamesARankOfThePort) {
+  start_four_ranks(2);
+  ASSERT_EQ(emulator->ports()[0].size(), 2U);
+  const std::string body = R"({"prompt": "x", "max_tokens": 1})";
+  EXPECT_EQ(complete(port(1), body, "X-data-parallel-rank: 1\r\n").status(), 200);
+  EXPECT_THAT(served(port(0)), testing::IsEmpty());
+  EXPECT_THAT(served(port(1)), testing::ElementsAre(11));
+}
+
+// Law: a number that is no rank is refused, what is no number is as if it were not there.
+TEST_F(RankHeaderTest, RefusesRanksThatAreNot) {
+  start_four_ranks(4);
+  const std::string body = R"({"prompt": "x", "max_tokens": 1})";
+  EXPECT_THAT(complete(port(), body, "X-data-parallel-rank: 4\r\n").error(), HasSubstr("4 is out of range [0, 4)"));
+  EXPECT_EQ(complete(port(), body, "X-data-parallel-rank: -1\r\n").status(), 400);
+  EXPECT_EQ(complete(port(), body, "X-data-parallel-rank: two\r\n").status(), 200);
+  EXPECT_THAT(served(port()), testing::ElementsAre(8));
+}
+
+// Law: without a header the engine takes the rank of least 4 * waiting + running.
+TEST_F(RankHeaderTest, EngineBalancesByItself) {
+  start_four_ranks(4);
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 4; ++i) {
+    auto& client = *clients.emplace_back(std::make_unique<RawClient>(port()));
+    client.send(http_request("POST", "/v1/completions", R"({"prompt": "x", "stream": true, "max_tokens": 1000000})"));
+    client.read_until(" t1");
+  }
+  const auto ranks = state()["ranks"];
+  ASSERT_EQ(ranks.size(), 4U);
+  for (const auto& rank : ranks) EXPECT_EQ(rank["running"], 1);
+}
+
+// Law: the first token comes alone, then each event has an interval of tokens, the last what is left.
+TEST_F(EmulatorTest, EventsHaveAnIntervalOfTokens) {
+  auto params = quick();
+  params.stream_interval = 4;
+  start(params);
+  const auto answer = post(0, "/v1/completions", R"({"prompt": "x", "stream": true, "max_tokens": 7})");
+  EXPECT_EQ(occurrences(answer, "data: {"), 3);
+  EXPECT_THAT(answer, HasSubstr(R"("text":" t1")"));
+  EXPECT_THAT(answer, HasSubstr(R"("text":" t2 t3 t4 t5")"));
+  EXPECT_THAT(answer, HasSubstr(R"("text":" t6 t7","logprobs":null,"finish_reason":"length")"));
+}
+
+// Law: continuous usage tells with each event what has come so far.
+TEST_F(EmulatorTest, ContinuousUsageGrows) {
+  auto params = quick();
+  params.stream_interval = 2;
+  start(params);
+  const auto answer = post(0, "/v1/completions",
+                           R"({"prompt": [1, 2], "stream": true, "max_tokens": 4, "return_token_ids": true,
+                               "stream_options": {"include_usage": true, "continuous_usage_stats": true}})");
+  for (const char* usage : {R"("total_tokens":3,"completion_tokens":1})", R"("total_tokens":5,"completion_tokens":3})",
+                            R"("total_tokens":6,"completion_tokens":4})"}) {
+    EXPECT_THAT(answer, HasSubstr(usage));
+  }
+  EXPECT_THAT(answer, HasSubstr(R"("token_ids":[1000002,1000003])"));
+  EXPECT_EQ(occurrences(answer, R"("prompt_token_ids":[1,2])"), 1);
+}
+
+// Law: a prompt list has an index for each answer, prompt by prompt.
+TEST_F(EmulatorTest, PromptListsAndAlternativesHaveIndexes) {
+  start(1, 4);
+  const auto answer = post(0, "/v1/completions", R"({"prompt": ["a", "b"], "n": 2, "stream": true, "max_tokens": 2})");
+  for (const char* index : {"0", "1", "2", "3"}) {
+    EXPECT_EQ(occurrences(answer, R"("choices":[{"index":)" + std::string{index} + ","), 2);
+  }
+  EXPECT_EQ(occurrences(answer, R"("finish_reason":"length")"), 4);
+  // A step gives each of them a token: they take turns.
+  EXPECT_LT(answer.find(R"("index":3,"text":" t1")"), answer.find(R"("index":0,"text":" t2")"));
+}
+
+// Law: an answer whose beginning is in the prompt goes on with the next number and ends where it would have ended.
+TEST_F(EmulatorTest, ContinuesABegunAnswer) {
+  start(1, 4);
+  const auto answer =
+      complete(port(), R"({"prompt": "once t1 t2 t3", "max_tokens": 100, "emulator": {"output_tokens": 5}})").json();
+  EXPECT_EQ(answer["choices"][0]["text"], " t4 t5");
+  EXPECT_EQ(answer["choices"][0]["finish_reason"], "stop");
+}
+
+// Law: reasoning comes first, in events of its own.
+TEST_F(EmulatorTest, ReasonsBeforeItSpeaks) {
+  auto params = quick();
+  params.stream_interval = 8;
+  start(params);
+  const auto answer = post(0, "/v1/chat/completions",
+                           R"({"messages": [{"content": "x"}], "stream": true,
+                               "emulator": {"output_tokens": 4, "reasoning_tokens": 2}})");
+  EXPECT_THAT(answer, HasSubstr(R"({"reasoning":" t2"})"));
+  EXPECT_THAT(answer, HasSubstr(R"({"content":" t3 t4"})"));
+}
+
+// Law: on a full rank the youngest answer ends with the word that makes a router ask again; without the setting it is
+// preempted and goes on.
+TEST_F(EmulatorTest, FullRankTellsTheYoungestToComeAgain) {
+  auto params = quick();
+  params.kv_capacity_tokens = 210;
+  params.recompute_stop = true;
+  params.dialect = "ascend_mooncake";
+  params.prefill_instances = 1;
+  start(params);
+  const std::string body =
+      R"({"prompt": "x", "stream": true, "emulator": {"prompt_tokens": 100, "output_tokens": 100}})";
+  RawClient older{port()};
+  older.send(http_request("POST", "/v1/completions", body));
+  older.read_until(" t1");
+  const auto younger = complete(port(), body).raw;
+  EXPECT_THAT(younger, HasSubstr(R"("text":"","logprobs":null,"finish_reason":"stop","stop_reason":"recomputed")"));
+  EXPECT_THAT(younger, HasSubstr("[DONE]"));
+  EXPECT_THAT(older.read_to_end(), HasSubstr(R"( t100","logprobs":null,"finish_reason":"stop","stop_reason":null)"));
+}
+
+TEST_F(EmulatorTest, NamesSettingsThatContradict) {
+  const auto refusal = [this](auto change) {
+    auto params = quick();
+    change(params);
+    return Emulator{params, clock}.start().error();
+  };
+  EXPECT_EQ(refusal([](auto& params) { params.ranks_per_port = 3; }),
+            "ranks_per_port = 3: expected a divisor of ranks = 1");
+  EXPECT_EQ(refusal([](auto& params) { params.dialect = "sglang"; }),
+            "prefill_instances = 0: expected at least 1 with dialect sglang");
+  EXPECT_THAT(refusal([](auto& params) { params.prefill_instances = 1; }),
+              HasSubstr("expected 0 with dialect aggregated"));
 }
 
 }  // namespace

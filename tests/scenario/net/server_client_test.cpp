@@ -244,6 +244,22 @@ TEST_F(ServerClient, DrainLetsRunningRequestsEnd) {
   EXPECT_TRUE(answer.ends_with("late")) << answer;
 }
 
+// Law: while accepting is paused connects are refused and open connections go on; the port is the same afterwards.
+TEST_F(ServerClient, PausedServerRefusesConnections) {
+  serve([](HttpExchange& exchange) -> asio::awaitable<void> { co_await exchange.respond(text_response(200, "here")); });
+  RawClient open{port_};
+  open.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  open.read_until("here");
+  threads_.at(0).call([&] { server_->pause_accepting(); });
+  EXPECT_THROW(RawClient{port_}, boost::system::system_error);
+  open.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(open.read_to_end().ends_with("here"));
+  threads_.at(0).call([&] { EXPECT_TRUE(server_->resume_accepting()); });
+  RawClient again{port_};
+  again.send("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  EXPECT_TRUE(again.read_to_end().ends_with("here"));
+}
+
 TEST(HttpUrl, OnlyHttpHostAndPortIsAnEndpoint) {
   EXPECT_EQ(parse_http_url("http://10.0.0.1:8000")->authority(), "10.0.0.1:8000");
   EXPECT_EQ(parse_http_url("http://[::1]:8000/")->authority(), "[::1]:8000");

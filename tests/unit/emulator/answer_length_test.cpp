@@ -16,7 +16,7 @@ struct Chosen {
 
 Chosen choose(const GenerationRequest& request, std::int64_t prompt = 100) {
   Random random{1};
-  const auto length = choose_length(request, Tokens{prompt}, kLaw, random);
+  const auto length = choose_length(request, Prompt{.tokens = Tokens{prompt}}, kLaw, random);
   return length ? Chosen{length->output.count(), length->finish_reason} : Chosen{-1, "refused"};
 }
 
@@ -49,19 +49,32 @@ TEST(AnswerLength, PromptAndAnswerFitTheContext) {
   EXPECT_EQ(choose({}, 1000), (Chosen{-1, "refused"}));
 }
 
+// Law: a prompt that ends with a part of the answer gets the rest of the stated length; a limit counts what is new.
+TEST(AnswerLength, ContinuedAnswerHasTheRest) {
+  Random random{1};
+  const Prompt prompt{.tokens = Tokens{100}, .answered = Tokens{30}};
+  const auto length = [&](const GenerationRequest& request) {
+    return choose_length(request, prompt, kLaw, random)->output.count();
+  };
+  EXPECT_EQ(length({.output = Tokens{80}}), 50);
+  EXPECT_EQ(length({.limit = Tokens{20}, .output = Tokens{80}}), 20);
+  EXPECT_EQ(length({.output = Tokens{30}}), 1);
+}
+
 // Law: drawn lengths have the stated mean, are at least 1, and repeat with the seed.
 TEST(AnswerLength, DrawsHaveTheirMean) {
   Random random{7};
   Random same{7};
   const LengthLaw law{.max_model_len = Tokens{1'000'000}, .mean_output_tokens = 50};
+  const Prompt prompt{.tokens = Tokens{1}};
   double sum = 0;
   constexpr int draws = 20'000;
   for (int i = 0; i < draws; ++i) {
-    const auto length = choose_length({}, Tokens{1}, law, random);
+    const auto length = choose_length({}, prompt, law, random);
     ASSERT_TRUE(length);
     ASSERT_GE(length->output, Tokens{1});
     EXPECT_EQ(length->finish_reason, "stop");
-    EXPECT_EQ(length->output, choose_length({}, Tokens{1}, law, same)->output);
+    EXPECT_EQ(length->output, choose_length({}, prompt, law, same)->output);
     sum += static_cast<double>(length->output.count());
   }
   EXPECT_NEAR(sum / draws, 50.5, 1.5);  // 1 + floor of an exponential of mean 50

@@ -22,16 +22,20 @@ class Recorder final : public TokenSink {
     numbers.push_back(number.count());
     finished = last;
   }
+  void on_recomputed() override { recomputed = true; }
   std::vector<std::int64_t> numbers;
   bool finished = false;
+  bool recomputed = false;
 };
+
+constexpr StepTime kStepTime{.fixed_ms = 10, .per_token_ms = 0.01};
 
 // A step of load L lasts 10 ms + L/100 ms.
 class SteppingGroupTest : public testing::Test {
  protected:
   SteppingGroup::Ticket submit(std::size_t rank, std::int64_t prompt, std::int64_t output, Recorder& sink,
                                std::int64_t age = 0) {
-    return group.submit(rank, {RequestId{1}, Tokens{prompt}, Tokens{output}, Tokens{age}}, sink);
+    return group.submit(rank, {RequestId{1}, Tokens{prompt}, Tokens{output}, Tokens{age}}, Tokens{prompt}, sink);
   }
   void advance(net::Duration by) {
     clock.advance(by);
@@ -43,7 +47,7 @@ class SteppingGroupTest : public testing::Test {
 
   net::ManualClock clock;
   net::IoThread thread{"test", clock};
-  SteppingGroup group{thread, 2, 2, {.fixed_ms = 10, .per_token_ms = 0.01}};
+  SteppingGroup group{thread, {.ranks = 2, .slots = 2, .step_time = kStepTime, .step_log = 2}};
 };
 
 // Law: a token comes when the step of its group ends, not before; the most loaded rank sets the length.
@@ -185,6 +189,97 @@ TEST_F(SteppingGroupTest, CountsTokensOfEngineSteps) {
   EXPECT_EQ(steps.sum(), 301 + 1);
   EXPECT_EQ(group.counters(1).step_tokens.count(), 0);
   EXPECT_EQ(group.counters(0).prompt_tokens, 300);
+}
+
+// Law: prompts whose KV came from elsewhere are in no engine step, and are told apart.
+TEST_F(SteppingGroupTest, TransferredPromptsAreNotComputed) {
+  Recorder sink;
+  const auto ticket = group.submit(0, {RequestId{1}, Tokens{300}, Tokens{9}}, Tokens{0}, sink);
+  begin();
+  EXPECT_EQ(group.counters(0).step_tokens.sum(), 1);
+  EXPECT_EQ(group.counters(0).prompt_tokens, 300);
+  EXPECT_EQ(group.counters(0).computed_prompt_tokens, 0);
+}
+
+// Law: the log has the last steps with their loads, and no more than it may keep.
+TEST_F(SteppingGroupTest, RemembersTheLastSteps) {
+  Recorder sink;
+  const auto ticket = submit(1, 100, 9, sink);
+  begin();
+  for (const auto length : {11'000, 11'010, 11'020}) advance(microseconds{length});
+  ASSERT_EQ(group.steps().size(), 2U);
+  EXPECT_EQ(group.steps()[0].number, 2);
+  EXPECT_EQ(group.steps()[1].number, 3);
+  EXPECT_THAT(group.steps()[1].loads, ElementsAre(Tokens{0}, Tokens{102}));
+  EXPECT_THAT(group.steps()[1].active, ElementsAre(0, 1));
+  EXPECT_EQ(group.steps()[1].length, microseconds{11'020});
+  EXPECT_EQ(group.steps()[1].lateness, milliseconds{0});
+}
+
+// Groups with settings of their own.
+class FullGroupTest : public SteppingGroupTest {
+ protected:
+  static GroupSettings settings(bool recompute_stop) {
+    return {.ranks = 1,
+            .slots = 2,
+            .step_time = {.fixed_ms = 10},
+            .kv_capacity = Tokens{205},
+            .prefill_time = {.fixed_ms = 1, .per_token_ms = 0.1},
+            .recompute_stop = recompute_stop};
+  }
+};
+
+// Law: prompts that a rank computes lengthen the step, a transferred one does not.
+TEST_F(FullGroupTest, PrefillTakesTimeOfTheStep) {
+  SteppingGroup own{thread, settings(false)};
+  Recorder a;
+  const auto first = own.submit(0, {RequestId{1}, Tokens{50}, Tokens{9}}, Tokens{50}, a);
+  begin();
+  advance(microseconds{15'999});
+  EXPECT_THAT(a.numbers, IsEmpty());
+  advance(microseconds{1});
+  EXPECT_THAT(a.numbers, ElementsAre(1));
+  Recorder b;
+  const auto second = own.submit(0, {RequestId{2}, Tokens{50}, Tokens{9}}, Tokens{0}, b);
+  advance(milliseconds{10});
+  advance(milliseconds{10});
+  EXPECT_THAT(b.numbers, ElementsAre(1));
+}
+
+// Law: on a full rank the youngest steps back and computes everything again when it fits: 100 + 100 of prompts have
+// room for three tokens each, not for four.
+TEST_F(FullGroupTest, YoungestIsPreempted) {
+  SteppingGroup own{thread, settings(false)};
+  Recorder a;
+  Recorder b;
+  std::optional first{own.submit(0, {RequestId{1}, Tokens{100}, Tokens{9}}, Tokens{0}, a)};
+  const auto second = own.submit(0, {RequestId{2}, Tokens{100}, Tokens{9}}, Tokens{0}, b);
+  begin();
+  for (int step = 0; step < 4; ++step) advance(milliseconds{10});
+  EXPECT_THAT(a.numbers, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(b.numbers, ElementsAre(1, 2));
+  EXPECT_EQ(own.counters(0).preemptions, 1);
+  first.reset();
+  const auto steps = own.counters(0).step_tokens.sum();
+  advance(milliseconds{10});
+  EXPECT_EQ(own.counters(0).step_tokens.sum() - steps, 103);  // 100 + 2 of KV, and the new token
+  EXPECT_EQ(own.counters(0).prompt_tokens, 200);
+}
+
+// Law: with recompute_stop the youngest is told and gone.
+TEST_F(FullGroupTest, YoungestIsToldToComeAgain) {
+  SteppingGroup own{thread, settings(true)};
+  Recorder a;
+  Recorder b;
+  const auto first = own.submit(0, {RequestId{1}, Tokens{100}, Tokens{9}}, Tokens{0}, a);
+  const auto second = own.submit(0, {RequestId{2}, Tokens{100}, Tokens{9}}, Tokens{0}, b);
+  begin();
+  for (int step = 0; step < 4; ++step) advance(milliseconds{10});
+  EXPECT_TRUE(b.recomputed);
+  EXPECT_FALSE(a.recomputed);
+  EXPECT_THAT(b.numbers, ElementsAre(1, 2));
+  EXPECT_EQ(own.model().queued(0), 0);
+  EXPECT_EQ(own.counters(0).recomputed_stops, 1);
 }
 
 }  // namespace

@@ -47,6 +47,23 @@ TEST(PrefillStage, InstancesWorkBesideOneAnother) {
   expect_next(prefill, 1, 0, 60);
 }
 
+// Law: a cancelled prompt takes no more time and no space, waiting or at work, and the next one starts at once.
+TEST(PrefillStage, CancelledPromptMakesRoom) {
+  PrefillStage prefill = stage(1, 60);
+  prefill.submit(RequestId{1}, Tokens{50}, milliseconds{0});
+  prefill.submit(RequestId{2}, Tokens{40}, milliseconds{0});
+  prefill.submit(RequestId{3}, Tokens{5}, milliseconds{0});
+  EXPECT_TRUE(prefill.cancel(RequestId{2}, milliseconds{1}));
+  EXPECT_EQ(prefill.waiting(), 1U);
+  EXPECT_TRUE(prefill.at_work(0));
+  EXPECT_TRUE(prefill.cancel(RequestId{1}, milliseconds{20}));
+  EXPECT_EQ(prefill.held(0), Tokens{5});
+  expect_next(prefill, 3, 0, 35);
+  EXPECT_FALSE(prefill.at_work(0));
+  EXPECT_FALSE(prefill.cancel(RequestId{3}, milliseconds{40}));  // its KV is held now
+  EXPECT_EQ(prefill.held(0), Tokens{5});
+}
+
 // Law: of two free instances the one that holds less KV takes the prompt.
 TEST(PrefillStage, PrefersTheInstanceThatHoldsLeast) {
   PrefillStage prefill = stage(2);
