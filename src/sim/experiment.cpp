@@ -94,17 +94,21 @@ std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams&
 std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params,
                                                            std::vector<Variant> variants) {
   if (auto valid = validate(params); !valid) return std::unexpected(std::move(valid).error());
-  for (Variant& variant : variants) {
-    variant.policy.br_fit.know_step_time(params.step_time.fixed_ms, params.step_time.per_token_ms);
+  for (const Variant& variant : variants) {
     if (auto valid = check_variant(params, variant); !valid) return std::unexpected(std::move(valid).error());
   }
   auto trace = read_requests(params);
   if (!trace) return std::unexpected(std::move(trace).error());
   Experiment experiment{params, std::move(variants), *std::move(trace)};
+  StepTime line = params.step_time.line();
   if (!params.step_time_table.empty()) {
     auto table = read_step_table(params.step_time_table);
     if (!table) return std::unexpected(std::move(table).error());
+    line = table->line();
     experiment.step_table_ = std::make_shared<const StepTable>(*std::move(table));
+  }
+  for (Variant& variant : experiment.variants_) {
+    variant.policy.br_fit.know_step_time(line.fixed_ms, line.per_token_ms);
   }
   return experiment;
 }

@@ -20,4 +20,10 @@ double StepTable::milliseconds(double load) const {
   return std::max(0.0, left.ms + slope * (load - left.load));
 }
 
+StepTime StepTable::line() const {
+  const Point& first = points_.front();
+  const double slope = (points_.back().ms - first.ms) / (points_.back().load - first.load);
+  return {.fixed_ms = first.ms - slope * first.load, .per_token_ms = slope};
+}
+
 }  // namespace balanceroute

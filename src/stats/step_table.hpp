@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "stats/step_time.hpp"
+
 namespace balanceroute {
 
 // StepTable joins measured points by lines, and goes on beyond them as its outermost lines do.
@@ -20,6 +22,8 @@ class StepTable {
 
   // Never below 0.
   [[nodiscard]] double milliseconds(double load) const;
+  // The line through the outermost points: what a step costs on the whole.
+  [[nodiscard]] StepTime line() const;
 
  private:
   std::vector<Point> points_;

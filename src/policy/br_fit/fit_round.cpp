@@ -8,7 +8,9 @@
 namespace balanceroute {
 namespace {
 
-// Groups up to this size are looked at worker by worker.
+// Groups up to this size are looked at worker by worker, larger ones near the loads that fit. That gives up about 2 %
+// of the cost that a round moves, all of it in the look ahead, by which workers are not ordered (property test);
+// looking at each of 256 would take a round longer than it may.
 constexpr std::size_t kSmallGroup = 64;
 
 double tokens(Tokens count) {

@@ -56,7 +56,7 @@ void BrFitParams::know_step_time(double fixed_ms, double per_token_ms) {
   if (fixed_step_tokens != kAuto) return;
   // Without a cost per token no load ever matters: the most is as good as infinity.
   const double tokens = per_token_ms > 0 ? fixed_ms / per_token_ms : static_cast<double>(kMostStepTokens);
-  fixed_step_tokens = std::llround(std::min(tokens, static_cast<double>(kMostStepTokens)));
+  fixed_step_tokens = std::llround(std::clamp(tokens, 0.0, static_cast<double>(kMostStepTokens)));
 }
 
 double BrFitParams::step_tokens() const {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 #include "core/param_check.hpp"
@@ -118,6 +119,9 @@ TEST(Experiment, TellsPoliciesHowLongStepsAre) {
   params.step_time = {.fixed_ms = 60, .per_token_ms = 4e-5};
   const auto told = [&] { return Experiment::prepare(params)->variants()[0].policy.br_fit.fixed_step_tokens; };
   EXPECT_EQ(told(), 1'500'000);
+  params.step_time_table = testing::TempDir() + "experiment_step_table.csv";
+  std::ofstream{params.step_time_table} << "tokens,ms\n0,10\n1000,11\n100000,20\n";
+  EXPECT_EQ(told(), 100'000);
   params.policy_settings.br_fit.fixed_step_tokens = 7;
   EXPECT_EQ(told(), 7);
 }

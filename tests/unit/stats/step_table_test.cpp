@@ -21,6 +21,11 @@ TEST(StepTable, IsStraightBetweenThemAndBeyond) {
   EXPECT_DOUBLE_EQ(kTable.milliseconds(50), 5);
 }
 
+TEST(StepTable, ItsLineGoesThroughTheOutermostPoints) {
+  EXPECT_DOUBLE_EQ(kTable.line().per_token_ms, 0.04);
+  EXPECT_DOUBLE_EQ(kTable.line().fixed_ms, 6);
+}
+
 TEST(StepTable, TakesNoNegativeTime) {
   const StepTable steep{{{.load = 100, .ms = 1}, {.load = 200, .ms = 50}}};
   EXPECT_EQ(steep.milliseconds(0), 0);
