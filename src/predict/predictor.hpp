@@ -40,8 +40,9 @@ struct Prediction {
 // Chances in fixed point, so that adding and taking out cancel exactly.
 inline constexpr std::uint32_t kCertain = std::uint32_t{1} << 16;
 
+// To the nearest, from the next finer one.
 [[nodiscard]] inline std::uint32_t fixed_point(double chance) {
-  return static_cast<std::uint32_t>(chance * kCertain + 0.5);
+  return (static_cast<std::uint32_t>(chance * (2 * kCertain)) + 1) / 2;
 }
 
 // Whether an answer of so many tokens went as far as its request allows: how long it would have been is not known.
