@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <sstream>
+#include <vector>
 
 #include "core/param_check.hpp"
 #include "policy/registry.hpp"
@@ -51,7 +52,15 @@ std::string refusal(const PolicyParams& params, std::string_view prefix, std::st
 }  // namespace
 
 void PolicyParams::visit_params(ParamVisitor& visitor) {
-  visitor.choice({"name", "The routing policy."}, name, policy_names());
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all{kAutomatic};
+    all.insert(all.end(), policy_names().begin(), policy_names().end());
+    return all;
+  }();
+  visitor.choice({"name",
+                  "The routing policy; auto is br_fit, or least_tokens where no workers wait for each other: without a "
+                  "barrier, or in groups of one."},
+                 name, names);
   visit_settings(visitor);
 }
 
@@ -135,6 +144,11 @@ PolicyParams settings_for(std::string_view name, PolicyParams common, std::span<
     common.beta = kAuto;
   }
   return common;
+}
+
+PolicyParams chosen_for(PolicyParams params, bool all_wait) {
+  if (params.name == kAutomatic) params.name = all_wait ? "br_fit" : "least_tokens";
+  return params;
 }
 
 std::expected<void, std::string> validate_for_group(const PolicyParams& params, std::string_view group,

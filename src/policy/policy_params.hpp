@@ -19,7 +19,7 @@ struct PolicyParams {
   static constexpr std::int64_t kAuto = -1;
   static constexpr std::int64_t kMostCandidates = 1024;
 
-  std::string name = "br_0";
+  std::string name = "auto";  // chosen_for() says which policy that is
   std::string preset = "default";
 
   // The two-stage round of br_0 and br_h.
@@ -61,6 +61,10 @@ struct PolicyParams {
 // another one takes it.
 [[nodiscard]] PolicyParams settings_for(std::string_view name, PolicyParams common,
                                         std::span<const std::string> compared);
+
+// `params` with the policy that `auto` stands for: br_fit, or least_tokens where not every group has a barrier and two
+// workers or more to wait for each other.
+[[nodiscard]] PolicyParams chosen_for(PolicyParams params, bool all_wait);
 
 // Whether the policy has any sense for a group of so many workers: the br policies even out the waiting at a barrier.
 [[nodiscard]] std::expected<void, std::string> validate_for_group(const PolicyParams& params, std::string_view group,

@@ -86,7 +86,9 @@ std::span<const std::string_view> policy_names() {
 std::expected<std::unique_ptr<Policy>, std::string> make_policy(const PolicyParams& params,
                                                                 const PolicyContext& context) {
   if (auto valid = validate(params); !valid) return std::unexpected(std::move(valid).error());
-  return std::ranges::find(kPolicies, params.name, &Listed::name)->make(params, context);
+  const auto* const listed = std::ranges::find(kPolicies, params.name, &Listed::name);
+  if (listed == kPolicies.end()) return std::unexpected("policy " + params.name + ": expected the name of one policy");
+  return listed->make(params, context);
 }
 
 }  // namespace balanceroute

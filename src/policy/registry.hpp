@@ -22,7 +22,7 @@ struct PolicyContext {
   const LengthOracle* lengths = nullptr;  // for the predictor `oracle`; outlives the policy. None: nobody knows
 };
 
-// The policy that `params` names, or a message about a setting that cannot be.
+// The policy that `params` names, or a message about a setting that cannot be. `auto` names none: see chosen_for().
 [[nodiscard]] std::expected<std::unique_ptr<Policy>, std::string> make_policy(const PolicyParams& params,
                                                                               const PolicyContext& context = {});
 

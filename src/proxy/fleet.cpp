@@ -14,11 +14,20 @@ net::Duration milliseconds(double count) {
   return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{count});
 }
 
+// Whether every group has workers that wait for each other.
+bool all_wait(const FleetParams& fleet) {
+  return fleet.barrier && std::ranges::all_of(fleet.groups, [](const GroupParams& group) {
+           std::int64_t workers = 0;
+           for (const WorkerParams& worker : group.workers) workers += worker.ranks;
+           return workers > 1;
+         });
+}
+
 }  // namespace
 
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
                                                                net::IoThread& decider, net::IoThreads& threads) {
-  auto policy = make_policy(params.policy);
+  auto policy = make_policy(chosen_for(params.policy, all_wait(params)));
   if (!policy) return std::unexpected(policy.error());
   std::unique_ptr<Fleet> fleet{new Fleet{params}};
   std::vector<GroupSpec> groups;

@@ -20,7 +20,7 @@ struct SimulateParams {
   static constexpr std::int64_t kAll = 0;  // "auto": no limit
 
   std::string trace;
-  std::vector<std::string> policies{"least_tokens", "br_0"};
+  std::vector<std::string> policies{"least_tokens", "br_fit"};
   std::vector<std::int64_t> workers{8};
   std::vector<double> loads{1.1};
   std::vector<std::int64_t> seeds{1};

@@ -258,7 +258,7 @@ BAD_FLAGS = [
     (["--policy", "least_tokens,"], "--policy = least_tokens,: expected one of "),
     (["--slots", "0"], "--slots = 0: expected 1..65536"),
     (["--workers", "8,0"], "--workers = 8,0: expected 1..65536"),
-    (["--workers", "1"], "policy br_0 evens out the waiting at a barrier, but group of --workers 1 has one worker"),
+    (["--workers", "1"], "policy br_fit evens out the waiting at a barrier, but group of --workers 1 has one worker"),
     (["--load", "0"], "--load = 0: expected 0.001..100"),
     (["--load", "-1"], "--load = -1: expected 0.001..100"),
     (["--load", "nan"], "--load = nan: expected 0.001..100"),

@@ -238,6 +238,22 @@ TEST_F(RouterService, DecisionsAreExplained) {
   EXPECT_NE(line->find(" stage=work_conserving score=-"), std::string::npos) << *line;
 }
 
+// Law: without a policy of its own a fleet has br_fit where workers wait for each other, and least_tokens where not.
+TEST_F(RouterService, UnnamedPolicySuitsTheFleet) {
+  FakeWorker first{streams({kDone})};
+  FakeWorker second{streams({kDone})};
+  const auto policy_of = [&](const std::vector<std::uint16_t>& ports, bool barrier) {
+    serve(ports, 3, [barrier](ServeParams& params) {
+      params.fleets[0].policy.name = "auto";
+      params.fleets[0].barrier = barrier;
+    });
+    return ledger()["policy"];
+  };
+  EXPECT_EQ(policy_of({first.port(), second.port()}, true), "br_fit");
+  EXPECT_EQ(policy_of({first.port(), second.port()}, false), "least_tokens");
+  EXPECT_EQ(policy_of({first.port()}, true), "least_tokens");
+}
+
 // Law: a question that cannot be read is answered with what was expected.
 TEST_F(RouterService, BadQuestionsAreNamed) {
   FakeWorker worker{streams({kDone})};

@@ -32,9 +32,10 @@ TEST(Registry, BaselinesBindAtOnceAndBrFromThePool) {
 }
 
 TEST(Registry, FaultsNameTheSetting) {
-  EXPECT_EQ(fault_of({.name = "best"}),
-            "policy.name = best: expected one of random, round_robin, power_of_two, join_shortest_queue, least_tokens, "
-            "br_0, br_0_bypass, br_h, br_fit");
+  EXPECT_EQ(
+      fault_of({.name = "best"}),
+      "policy.name = best: expected one of auto, random, round_robin, power_of_two, join_shortest_queue, least_tokens, "
+      "br_0, br_0_bypass, br_h, br_fit");
   EXPECT_EQ(fault_of({.preset = "best"}), "policy.preset = best: expected one of default, paper, repo");
   EXPECT_EQ(fault_of({.r_max = 1025}), "policy.r_max = 1025: expected 1..1024 or auto");
   EXPECT_EQ(fault_of({.r_max = 0}), "policy.r_max = 0: expected 1..1024 or auto");
@@ -85,8 +86,9 @@ TEST(Registry, PresetsFillInWhatIsAuto) {
 
 // Law: weights that the one-step score fixes are refused, unless they are meant for another policy of a comparison.
 TEST(Registry, WeightsAreRefusedUnderTheOneStepScore) {
-  EXPECT_EQ(fault_of({.beta = 5}), "policy.beta = 5: expected auto under br_0, where it is the number of workers");
-  EXPECT_EQ(fault_of({.alpha = 2}), "policy.alpha = 2: expected auto under br_0, where it is 1");
+  EXPECT_EQ(fault_of({.name = "br_0", .beta = 5}),
+            "policy.beta = 5: expected auto under br_0, where it is the number of workers");
+  EXPECT_EQ(fault_of({.name = "br_0", .alpha = 2}), "policy.alpha = 2: expected auto under br_0, where it is 1");
   EXPECT_EQ(fault_of({.name = "br_h", .beta = 5}), "");
   const std::vector<std::string> with_br_h{"least_tokens", "br_0", "br_h"};
   const std::vector<std::string> without{"least_tokens", "br_0"};
@@ -100,6 +102,17 @@ TEST(Registry, TheOracleNeedsTheTruth) {
       fault_of({.name = "br_h", .predictor = {.name = "oracle"}}),
       "predictor.name = oracle: it reads the lengths of answers from a trace, which only a simulation has; expected "
       "one of survival, exact_match");
+}
+
+// Law: a router that was not told a policy uses ours where workers wait for each other, and evens out tokens where they
+// do not; a policy that was named stays.
+TEST(PolicyChoice, AutoLooksAtWhetherWorkersWait) {
+  EXPECT_EQ(PolicyParams{}.name, "auto");
+  EXPECT_EQ(chosen_for({}, true).name, "br_fit");
+  EXPECT_EQ(chosen_for({}, false).name, "least_tokens");
+  EXPECT_EQ(chosen_for({.name = "br_0"}, false).name, "br_0");
+  EXPECT_TRUE(validate_for_group({}, "a", 1, true));
+  EXPECT_EQ(fault_of({}), "policy auto: expected the name of one policy");
 }
 
 // Law: a policy against waiting at a barrier is refused where nobody waits, and the message says what to use.

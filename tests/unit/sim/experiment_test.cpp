@@ -31,7 +31,7 @@ TEST(Experiment, TakesTheBundledTraceAsItIs) {
 
 TEST(Experiment, RefusesPoliciesThatCannotServeTheGroup) {
   EXPECT_THAT(refusal([](SimulateParams& p) { p.workers = {8, 1}; }),
-              HasSubstr("policy br_0 evens out the waiting at a barrier, but group of --workers 1 has one worker"));
+              HasSubstr("policy br_fit evens out the waiting at a barrier, but group of --workers 1 has one worker"));
   EXPECT_EQ(refusal([](SimulateParams& p) { p.workers = {1}, p.policies = {"least_tokens"}; }), "");
 }
 
