@@ -76,7 +76,7 @@ void EmulatorParams::visit_params(ParamVisitor& visitor) {
   visitor.integer({"slots", "Sequences that one rank runs at a time."}, slots, {1, 65'536});
   visitor.integer_or_auto({"kv_capacity_tokens", "Tokens of KV that a decode rank holds; auto is never too few."},
                           kv_capacity_tokens, kUnlimited, {1, std::int64_t{1} << 40});
-  visitor.integer({"block_size", "Tokens of a KV block, as the metrics tell it."}, block_size, {1, 4096});
+  visitor.integer({"block_size", "Tokens of a KV block."}, block_size, {1, 4096});
   visitor.text({"host", "IP address to listen on."}, host);
   visitor.integer({"base_port",
                    "First port: groups, then prefill engines, then their bootstrap servers; 0 takes free "

@@ -330,10 +330,10 @@ asio::awaitable<void> EngineService::steps(net::HttpExchange& exchange) {
   const auto group = query_number(query, "group").value_or(0);
   const auto last = query_number(query, "last").value_or(fleet_.params().step_log);
   if (group < 0 || group >= fleet_.params().groups || last < 0) {
-    const auto problem = bad_request("group = " + std::to_string(group) + ", last = " + std::to_string(last) +
-                                         ": expected group 0.." + std::to_string(fleet_.params().groups - 1) +
-                                         " and last at least 0",
-                                     "group");
+    const auto problem =
+        bad_request("group = " + std::to_string(group) + ", last = " + std::to_string(last) + ": expected group 0.." +
+                        std::to_string(fleet_.params().groups - 1) + " and last at least 0",
+                    "group");
     co_await exchange.respond(error_response(problem));
     co_return;
   }

@@ -11,6 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kMostLate = 0.05;  // share of late steps above which a run says nothing
+
 struct Now {
   std::int64_t active = 0;
   std::int64_t waiting = 0;
@@ -18,18 +20,19 @@ struct Now {
 
 Json to_json(const GroupMeasures& measures, const Now& now, StepTime step_time) {
   const auto steps = measures.loads.steps();
+  const double late = steps == 0 ? 0.0 : static_cast<double>(measures.late_steps) / static_cast<double>(steps);
   const std::chrono::duration<double, std::milli> lateness = measures.largest_lateness;
-  return {
-      {"steps", steps},
-      {"load_idle_fraction", measures.loads.load_idle_fraction()},
-      {"barrier_idle_fraction", measures.loads.barrier_idle_fraction(step_time)},
-      {"spread_mean_tokens", measures.loads.spread_mean()},
-      {"late_steps_fraction", steps == 0 ? 0.0 : static_cast<double>(measures.late_steps) / static_cast<double>(steps)},
-      {"largest_lateness_ms", lateness.count()},
-      {"tokens", measures.tokens},
-      {"client_closes", measures.client_closes},
-      {"active", now.active},
-      {"waiting", now.waiting}};
+  return {{"steps", steps},
+          {"load_idle_fraction", measures.loads.load_idle_fraction()},
+          {"barrier_idle_fraction", measures.loads.barrier_idle_fraction(step_time)},
+          {"spread_mean_tokens", measures.loads.spread_mean()},
+          {"late_steps_fraction", late},
+          {"valid", late <= kMostLate},
+          {"largest_lateness_ms", lateness.count()},
+          {"tokens", measures.tokens},
+          {"client_closes", measures.client_closes},
+          {"active", now.active},
+          {"waiting", now.waiting}};
 }
 
 Json to_json(const KvCounters& counters) {
@@ -48,6 +51,7 @@ GroupSettings group_settings(const EmulatorParams& params) {
           .slots = params.slots,
           .step_time = params.step_time.line(),
           .kv_capacity = params.kv_capacity(),
+          .kv_block = Tokens{params.block_size},
           .prefill_time = params.prefill_time,
           .recompute_stop = params.recompute_stop,
           .step_log = static_cast<std::size_t>(params.step_log)};

@@ -29,7 +29,10 @@ KvExchange::Held* KvExchange::hold(KvOffer offer) {
   }
   const std::string key = offer.key;
   const auto [entry, fresh] = offers_.try_emplace(key);
-  if (!fresh) return nullptr;
+  if (!fresh) {
+    ++counters_.relay_faults;
+    return nullptr;
+  }
   ++counters_.offered;
   entry->second = std::make_unique<Held>(thread_, std::move(offer));
   Held* held = entry->second.get();

@@ -47,7 +47,7 @@ class KvExchange {
  public:
   KvExchange(net::IoThread& thread, net::Duration lease) : thread_{thread}, lease_{lease} {}
 
-  // False when the key is on offer already; the KV is then given up.
+  // False when the key is on offer already, which is a relay fault, or was abandoned; the KV is then given up.
   bool offer(KvOffer offer);
   // The same, and returns once it is taken; false when it is not, or not in time.
   boost::asio::awaitable<bool> hand_over(KvOffer offer);

@@ -30,7 +30,7 @@ SteppingGroup::Ticket::~Ticket() {
 
 SteppingGroup::SteppingGroup(net::IoThread& thread, const GroupSettings& settings)
     : thread_{thread},
-      model_{settings.ranks, settings.slots, settings.kv_capacity},
+      model_{settings.ranks, settings.slots, settings.kv_capacity, settings.kv_block},
       settings_{settings},
       timer_{thread.timers()},
       computed_(settings.ranks),

@@ -31,6 +31,7 @@ struct GroupSettings {
   std::int64_t slots = 1;
   StepTime step_time;
   Tokens kv_capacity = engine::Group::kUnlimited;  // of a rank
+  Tokens kv_block{1};                              // KV is taken in blocks of so many tokens
   StepTime prefill_time;                           // of prompt tokens that a rank computes itself, within the step
   bool recompute_stop = false;                     // a full rank withdraws its youngest instead of preempting it
   std::size_t step_log = 1;                        // steps that are remembered

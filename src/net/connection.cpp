@@ -230,6 +230,7 @@ std::expected<std::size_t, WriteStatus> Connection::send_now(std::span<const asi
   const std::size_t sent = socket_.write_some(parts, failure);
   if (failure == asio::error::would_block) return 0;
   if (failure) {
+    client_left_ = true;
     break_off();
     return std::unexpected(WriteStatus::Gone);
   }

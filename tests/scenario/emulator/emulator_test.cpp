@@ -83,6 +83,7 @@ TEST_F(EmulatorTest, MeasuresItsLoads) {
   const auto measured = stats();
   EXPECT_EQ(measured["steps"], 10);
   EXPECT_EQ(measured["tokens"], 10);
+  EXPECT_EQ(measured["valid"], measured["late_steps_fraction"] <= 0.05);
   EXPECT_EQ(measured["load_idle_fraction"], 0.5);
   EXPECT_EQ(measured["spread_mean_tokens"], 504.5);
   EXPECT_EQ(measured["groups"].size(), 1U);
@@ -325,6 +326,7 @@ TEST_F(EmulatorTest, ReasonsBeforeItSpeaks) {
 TEST_F(EmulatorTest, FullRankTellsTheYoungestToComeAgain) {
   auto params = quick();
   params.kv_capacity_tokens = 210;
+  params.block_size = 1;
   params.recompute_stop = true;
   params.dialect = "ascend_mooncake";
   params.prefill_instances = 1;

@@ -91,6 +91,14 @@ TEST_F(KvExchangeTest, OfferIsTakenOnce) {
   EXPECT_EQ(engine.live_prompts(), 0U);
 }
 
+// Law: a key that is on offer takes no second offer, and somebody made a mistake.
+TEST_F(KvExchangeTest, SecondOfferUnderAKeyIsAFault) {
+  EXPECT_TRUE(exchange.offer(computed("a", 10)));
+  EXPECT_FALSE(exchange.offer(computed("a", 20)));
+  EXPECT_EQ(exchange.counters().relay_faults, 1);
+  EXPECT_EQ(engine.held(), Tokens{10});
+}
+
 // Law: a lease that ends gives the KV up, is counted, and nothing is there any more.
 TEST_F(KvExchangeTest, LeaseEnds) {
   exchange.offer(computed("a", 10));
