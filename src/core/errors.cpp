@@ -59,6 +59,10 @@ std::string_view to_string(SubmitError error) {
       return "more sequences than any worker has slots";
     case SubmitError::ExceedsKvSpace:
       return "the prompt needs more KV space than any worker has";
+    case SubmitError::ExceedsQuota:
+      return "more sequences than the tenant may run at once";
+    case SubmitError::UnknownTenant:
+      return "no such tenant";
     case SubmitError::AlreadyKnown:
       return "the request already waits or has a worker";
   }

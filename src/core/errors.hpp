@@ -29,6 +29,8 @@ enum class SubmitError : std::uint8_t {
   NoWorkerReady,
   TooManySequences,
   ExceedsKvSpace,
+  ExceedsQuota,
+  UnknownTenant,
   AlreadyKnown
 };
 

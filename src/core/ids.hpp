@@ -31,6 +31,9 @@ using RequestId = Id<struct RequestTag, std::uint64_t>;
 // Dense (0, 1, 2, ... in order of joining) and never reused, so they index tables.
 using WorkerId = Id<struct WorkerTag, std::uint32_t>;
 using GroupId = Id<struct GroupTag, std::uint32_t>;
+// Dense too; the first one is everybody who has no name.
+using TenantId = Id<struct TenantTag, std::uint32_t>;
+inline constexpr TenantId kDefaultTenant{0};
 
 }  // namespace balanceroute
 

@@ -21,15 +21,14 @@ void Pool::make_room() {
 }
 
 void Pool::push(const Candidate& candidate) {
-  assert(empty() || row_.back().serial < candidate.serial);
+  assert(empty() || goes_before(row_.back(), candidate));
   make_room();
   row_.push_back(candidate);
 }
 
 void Pool::insert(const Candidate& candidate) {
   make_room();
-  const auto place =
-      std::ranges::upper_bound(offset(row_, head_), row_.end(), candidate.serial, {}, &Candidate::serial);
+  const auto place = std::ranges::upper_bound(offset(row_, head_), row_.end(), candidate, goes_before);
   row_.insert(place, candidate);
 }
 

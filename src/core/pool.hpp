@@ -1,6 +1,7 @@
-// pool.hpp - requests that wait for a worker, oldest first.
+// pool.hpp - requests that wait for a worker, in the order of their turns.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -16,14 +17,28 @@ namespace balanceroute {
 // Candidate is a request that waits.
 struct Candidate {
   Request request;
-  Tokens weight;             // D, its load on entry
-  Tokens kv{0};              // KV space that its worker must have free
-  std::uint64_t serial = 0;  // its place in the order of arrival
-  std::int32_t passes = 0;   // admissions of later candidates it has watched
+  Tokens weight;                      // D, its load on entry
+  Tokens kv{0};                       // KV space that its worker must have free
+  std::uint64_t serial = 0;           // its place in the order of arrival
+  std::int32_t passes = 0;            // admissions of later candidates it has watched
+  bool late = false;                  // it has waited for too long
+  std::int64_t start = 0;             // its start tag (FairShare)
+  std::chrono::nanoseconds since{0};  // when it arrived
 };
 
-// Pool holds waiting requests in order of arrival, as one contiguous row that policies read.
-//   Shape       candidates()[0] is the oldest; serials rise along the row, passes never do.
+// Whether a's turn is before b's: late ones in order of arrival, then by class, then by start tag. Of one tenant in one
+// class the start tags rise, so that this is the order of arrival.
+[[nodiscard]] inline bool goes_before(const Candidate& a, const Candidate& b) {
+  if (a.late != b.late) return a.late;
+  if (a.late) return a.serial < b.serial;
+  if (a.request.priority != b.request.priority) return a.request.priority > b.request.priority;
+  if (a.start != b.start) return a.start < b.start;
+  return a.serial < b.serial;
+}
+
+// Pool holds waiting requests in the order of their turns, as one contiguous row that policies read.
+//   Shape       candidates()[0] is next. Passes never rise along the row as long as nobody joins before others, as
+//               those of one tenant in one class never do.
 //   Cost        push amortised O(1); erase at position p O(min(p, n - p)): the free room is kept at the head, where
 //               admissions happen; take O(last position) for any number; find O(n).
 //   Threads     not synchronised; owned by one Router.
@@ -33,9 +48,9 @@ class Pool {
   [[nodiscard]] std::size_t size() const { return row_.size() - head_; }
   [[nodiscard]] bool empty() const { return size() == 0; }
 
-  // Adds one that is younger than all others.
+  // Adds one whose turn comes last.
   void push(const Candidate& candidate);
-  // Adds one at the place its serial gives it.
+  // Adds one at its turn.
   void insert(const Candidate& candidate);
 
   [[nodiscard]] std::optional<std::size_t> find(RequestId request) const;

@@ -18,6 +18,8 @@ inline constexpr Tokens kMaxTokens{std::int64_t{1} << 31};
 //   generated     tokens one sequence has already generated on entry (its age; 0 but for a request that resumes)
 //   output_limit  most tokens that one sequence may generate, age included
 //   prompt_key    equal for equal prompts (a keyed hash); 0: not known
+//   tenant        who shares the fleet with others
+//   priority      its class: a higher one goes first
 struct Request {
   RequestId id;
   Tokens prompt;
@@ -25,6 +27,8 @@ struct Request {
   std::int32_t sequences = 1;
   Tokens output_limit = kMaxTokens;
   std::uint64_t prompt_key = 0;
+  TenantId tenant = kDefaultTenant;
+  std::int32_t priority = 0;
 };
 
 // Whether the sizes are ones the core can count with.

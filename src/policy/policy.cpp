@@ -26,6 +26,8 @@ std::string_view to_string(Stage stage) {
       return "work_conserving";
     case Stage::overdue:
       return "overdue";
+    case Stage::late:
+      return "late";
   }
   std::unreachable();
 }

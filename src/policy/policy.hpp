@@ -31,7 +31,8 @@ enum class Stage : std::uint8_t {
   single,           // stage 1: the best single candidate while many slots are free
   subset,           // stage 2: part of the best set for one worker
   work_conserving,  // stage 2: no set helps, the least harmful candidate fills the slot
-  overdue           // passed over too often: first and alone
+  overdue,          // passed over too often: first and alone
+  late              // waited for too long: placed in its turn, before the policy chooses
 };
 
 [[nodiscard]] std::string_view to_string(Binding binding);

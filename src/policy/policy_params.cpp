@@ -88,6 +88,11 @@ void PolicyParams::visit_round(ParamVisitor& visitor) {
                   {1, 65'536});
   visitor.integer({"max_passes", "Later requests admitted past a waiting one before it is first and alone."},
                   max_passes, {1, 1'000'000});
+  visitor.integer_or_auto({"max_wait_ms",
+                           "A request that waits longer is placed next, whatever the policy would choose. auto is the "
+                           "larger of 10 s and four times what all that wait take at the present rate; in overload a "
+                           "small value turns any policy into first come, first served."},
+                          max_wait_ms, kAuto, {0, 86'400'000});
 }
 
 void PolicyParams::visit_look_ahead(ParamVisitor& visitor) {

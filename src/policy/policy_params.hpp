@@ -1,9 +1,11 @@
 // policy_params.hpp - the settings of routing policies, declared once.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +30,7 @@ struct PolicyParams {
   std::string worker_order = "auto";
   std::int64_t stage1_window = 64;
   std::int64_t max_passes = 64;
+  std::int64_t max_wait_ms = kAuto;
 
   // The look ahead of br_h.
   PredictorParams predictor{};
@@ -42,6 +45,11 @@ struct PolicyParams {
   BrFitParams br_fit{};
 
   void visit_params(ParamVisitor& visitor);
+  // None: the router finds it.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> max_wait() const {
+    if (max_wait_ms == kAuto) return std::nullopt;
+    return std::chrono::milliseconds{max_wait_ms};
+  }
   // All but the name.
   void visit_settings(ParamVisitor& visitor);
 

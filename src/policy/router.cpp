@@ -4,12 +4,14 @@
 #include <cassert>
 #include <limits>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace balanceroute {
 namespace {
 
 constexpr std::uint32_t kInPool = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kParked = kInPool - 1;
 
 SubmitError as_submit_error(RequestError error) {
   switch (error) {
@@ -29,10 +31,18 @@ std::int64_t total(std::span<const std::int32_t> values) {
 
 }  // namespace
 
-Router::Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed, const LedgerSettings& books)
-    : ledger_{std::move(fleet), books}, policy_{std::move(policy)}, random_{seed} {
+Router::Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed, const RouterSettings& settings)
+    : ledger_{std::move(fleet), settings.books},
+      patience_{settings.max_wait},
+      policy_{std::move(policy)},
+      random_{seed} {
   assert(policy_ != nullptr);
   ledger_.observe(*this);
+}
+
+void Router::set_now(std::chrono::nanoseconds now) {
+  assert(now >= now_);
+  now_ = now;
 }
 
 // --- what the policy is told ---
@@ -46,6 +56,7 @@ void Router::aged(RequestId request, Tokens generated) {
 }
 
 void Router::ended(const Request& request, Tokens generated, LeaseEnd how) {
+  eligibility_.left(request);
   policy_->left(request.id, generated, how);
 }
 
@@ -67,6 +78,7 @@ void Router::brief_policy() {
 // --- membership ---
 
 GroupId Router::add_group(std::string name, bool barrier) {
+  kept_.emplace_back();
   return ledger_.add_group(std::move(name), barrier);
 }
 
@@ -122,7 +134,7 @@ void Router::rebind() {
   for (std::uint32_t i = 0; i < queues_.size(); ++i) {
     if (!queues_[i].empty() && !ledger_.worker(WorkerId{i}).eligible) take_queue(WorkerId{i});
   }
-  std::ranges::sort(moving_, {}, &Candidate::serial);
+  std::ranges::sort(moving_, goes_before);
   for (const Candidate& candidate : moving_) place(candidate);
 }
 
@@ -139,6 +151,7 @@ void Router::take_queue(WorkerId worker) {
 std::optional<SubmitError> Router::obstacle(const Request& request) const {
   if (const auto sizes = check(request); !sizes) return as_submit_error(sizes.error());
   if (waiting_.find(request.id) || ledger_.worker_of(request.id)) return SubmitError::AlreadyKnown;
+  if (const auto error = eligibility_.obstacle(request)) return error;
   return without_taker(request);
 }
 
@@ -168,11 +181,22 @@ Candidate Router::candidate_of(const Request& request) const {
 
 std::expected<void, SubmitError> Router::submit(const Request& request) {
   if (const auto error = obstacle(request)) return std::unexpected(*error);
+  if (eligibility_.enters(request)) {
+    enter(request);
+  } else {
+    waiting_.insert(request.id, kParked);
+  }
+  return {};
+}
+
+void Router::enter(const Request& request) {
   Candidate candidate = candidate_of(request);
   candidate.serial = next_serial_++;
+  candidate.since = now_;
+  eligibility_.give_turn(candidate);
+  entered_.push_back({request.id, candidate.serial, now_});
   policy_->arrived(candidate);
   place(candidate);
-  return {};
 }
 
 void Router::place(const Candidate& candidate) {
@@ -201,14 +225,14 @@ void Router::count_queued(WorkerId worker, const Candidate& candidate, std::int6
 bool Router::withdraw(RequestId request) {
   const auto where = waiting_.find(request);
   if (!where) return false;
+  waiting_.erase(request);
+  if (*where == kParked) return eligibility_.withdraw_parked(request);
   Pool& place = *where == kInPool ? pool_ : queues_[*where];
   const std::size_t position = *place.find(request);
-  if (*where != kInPool) {
-    const Candidate& leaving = place.candidates()[position];
-    count_queued(WorkerId{*where}, leaving, -1);
-  }
+  const Candidate& leaving = place.candidates()[position];
+  if (*where != kInPool) count_queued(WorkerId{*where}, leaving, -1);
+  eligibility_.withdrawn(leaving);
   place.erase(position);
-  waiting_.erase(request);
   policy_->withdrawn(request);
   return true;
 }
@@ -216,7 +240,9 @@ bool Router::withdraw(RequestId request) {
 std::expected<Lease, AdmitError> Router::adopt(WorkerId worker, const Request& request) {
   if (waiting_.find(request.id)) return std::unexpected(AdmitError::AlreadyAdmitted);
   auto lease = ledger_.reserve(worker, request);
-  if (lease) lease->started();
+  if (!lease) return lease;
+  eligibility_.joined(request);
+  lease->started();
   return lease;
 }
 
@@ -227,7 +253,7 @@ void Router::set_policy(std::unique_ptr<Policy> policy) {
   moving_.assign(in_pool.begin(), in_pool.end());
   pool_.clear();
   for (std::uint32_t i = 0; i < queues_.size(); ++i) take_queue(WorkerId{i});
-  std::ranges::sort(moving_, {}, &Candidate::serial);
+  std::ranges::sort(moving_, goes_before);
   brief_policy();
   for (const Candidate& candidate : moving_) place(candidate);
 }
@@ -236,11 +262,14 @@ void Router::set_policy(std::unique_ptr<Policy> policy) {
 
 std::span<Admission> Router::round(GroupId group, bool explain) {
   admissions_.clear();
+  begin_round();
   serve(group, explain);
   return admissions_;
 }
 
 std::span<Admission> Router::round_all(bool explain) {
+  admissions_.clear();
+  begin_round();
   visits_.clear();
   for (const GroupView& group : ledger_.groups()) {
     if (group.size() > 0) visits_.push_back(group.group);
@@ -250,9 +279,30 @@ std::span<Admission> Router::round_all(bool explain) {
     return std::pair{static_cast<double>(total_load(group.loads).count()) / static_cast<double>(total(group.slots)),
                      id};
   });
-  admissions_.clear();
   for (const GroupId group : visits_) serve(group, explain);
   return admissions_;
+}
+
+void Router::begin_round() {
+  while (const auto request = eligibility_.release_parked()) enter(*request);
+  mark_late();
+}
+
+void Router::mark_late() {
+  const auto limit = patience_.limit(now_, waiting() - parked());
+  for (; !entered_.empty(); entered_.pop_front()) {
+    const Entered& oldest = entered_.front();
+    const auto where = waiting_.find(oldest.request);
+    if (!where || *where == kParked) continue;
+    if (now_ - oldest.at <= limit) return;
+    Pool& place = *where == kInPool ? pool_ : queues_[*where];
+    const std::size_t position = *place.find(oldest.request);
+    Candidate candidate = place.candidates()[position];
+    if (candidate.serial != oldest.serial) continue;  // it left, and came again
+    candidate.late = true;
+    place.erase(position);
+    place.insert(candidate);
+  }
 }
 
 void Router::serve(GroupId group, bool explain) {
@@ -264,17 +314,72 @@ void Router::serve(GroupId group, bool explain) {
 }
 
 void Router::decide_from_pool(GroupId group, PooledPolicy& policy, bool explain) {
+  place_late(group, policy);
   if (pool_.empty()) return;
   choices_.clear();
-  policy.decide(
-      {.group = ledger_.view(group), .pool = pool_.candidates(), .explain = explain, .groups = ledger_.groups()},
-      random_, choices_);
+  const GroupView view = without_kept(group);
+  policy.decide({.group = view, .pool = pool_.candidates(), .explain = explain, .groups = ledger_.groups()}, random_,
+                choices_);
   taken_.clear();
   for (const Choice& choice : choices_) {
     if (admit(group, pool_.candidates()[choice.candidate], choice)) taken_.push_back(choice.candidate);
   }
   std::ranges::sort(taken_);
   pool_.take(taken_);
+}
+
+// Late candidates go first, each to the least loaded worker that has room.
+void Router::place_late(GroupId group, const PooledPolicy& policy) {
+  kept_[group.value()].now = false;
+  while (!pool_.empty() && pool_.candidates().front().late) {
+    const Candidate next = pool_.candidates().front();
+    const GroupView& view = ledger_.view(group);
+    std::optional<std::size_t> taker;
+    for (std::size_t worker = 0; worker < view.size(); ++worker) {
+      if (!view.has_room(worker, next.request.sequences, next.kv)) continue;
+      if (!taker || view.loads[worker] < view.loads[*taker]) taker = worker;
+    }
+    if (!taker) return keep_worker_for(group, next);
+    const Choice choice{.candidate = 0,
+                        .worker = *taker,
+                        .stage = Stage::late,
+                        .score = policy.score(fleet_view(), group, *taker, next),
+                        .margin = view.envelope() - view.loads[*taker]};
+    if (!admit(group, next, choice)) return;
+    pool_.erase(0);
+  }
+}
+
+// The same worker as in the last round, so that it empties; else the one that seems nearest to having room.
+void Router::keep_worker_for(GroupId group, const Candidate& candidate) {
+  const GroupView& view = ledger_.view(group);
+  Kept& kept = kept_[group.value()];
+  std::optional<std::size_t> best;
+  for (std::size_t worker = 0; worker < view.size(); ++worker) {
+    if (view.eligible[worker] == 0) continue;
+    if (!view.is_large_enough(worker, candidate.request.sequences, candidate.kv)) continue;
+    if (candidate.serial == kept.serial && view.workers[worker] == kept.worker) {
+      best = worker;
+      break;
+    }
+    if (!best || std::tuple{view.free_slots[worker], view.kv_free[worker], view.loads[*best]} >
+                     std::tuple{view.free_slots[*best], view.kv_free[*best], view.loads[worker]}) {
+      best = worker;
+    }
+  }
+  if (!best) return;
+  kept = {.worker = view.workers[*best], .serial = candidate.serial, .now = true};
+}
+
+// The group as a policy may use it.
+GroupView Router::without_kept(GroupId group) {
+  GroupView view = ledger_.view(group);
+  const Kept& kept = kept_[group.value()];
+  if (!kept.now) return view;
+  eligible_.assign(view.eligible.begin(), view.eligible.end());
+  eligible_[*ledger_.position(kept.worker)] = 0;
+  view.eligible = eligible_;
+  return view;
 }
 
 // Each worker takes from the front of its own queue what fits; the front one waits for room and nobody overtakes it.
@@ -312,6 +417,8 @@ bool Router::admit(GroupId group, const Candidate& candidate, const Choice& choi
     return false;
   }
   waiting_.erase(candidate.request.id);
+  eligibility_.served(candidate);
+  patience_.admitted(now_);
   Admission admission{.request = candidate.request,
                       .worker = worker,
                       .incarnation = ledger_.incarnation(worker),

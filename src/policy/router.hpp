@@ -1,10 +1,13 @@
 // router.hpp - the one code path from a waiting request to a worker, in the simulator and in the live router alike.
 //
-// Pure: no clock, I/O or threads. The owner says when requests come, when a group steps and when to decide.
+// Pure: no clock, I/O or threads. The owner says when requests come, when a group steps, when to decide and what time
+// it is.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -12,9 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "core/eligibility.hpp"
 #include "core/errors.hpp"
 #include "core/id_map.hpp"
 #include "core/ledger.hpp"
+#include "core/patience.hpp"
 #include "core/pool.hpp"
 #include "core/random.hpp"
 #include "policy/policy.hpp"
@@ -51,19 +56,34 @@ struct WorkerScore {
   double score;
 };
 
+struct RouterSettings {
+  LedgerSettings books{};
+  std::optional<std::chrono::nanoseconds> max_wait{};  // none: as Patience finds it
+};
+
 // Router asks pool, policy and ledger in that order, for one fleet.
 //   Waiting     under a pooled policy requests wait in the pool; under an immediate one in the queue of the worker they
-//               were bound to, and in the pool only while no worker can be bound to.
+//               were bound to, and in the pool only while no worker can be bound to; in both in the order of their
+//               turns (Eligibility). A request beyond its tenant's quota is parked until a round finds room in it.
+//   Lateness    a request that has waited for longer than max_wait is late: late ones go first, in order of arrival,
+//               each to the least loaded worker that has room. While the first has none in a group, one worker there
+//               is kept for it, which takes nothing else; so its wait ends when that worker's requests have.
 //   Invariants  a request waits in one place or has one lease; a worker never holds more sequences than slots, nor is
 //               it given more than its KV space; while a worker has room, no request waits in front of it that its
 //               policy could give it.
 //   Threads     not synchronised: one deciding thread owns it and every lease it gave out. It must outlive them.
 class Router final : private LedgerObserver {
  public:
-  Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed, const LedgerSettings& books = {});
+  Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed, const RouterSettings& settings = {});
 
-  // Membership. Queued requests of a worker that takes no more admissions are bound anew, in order of arrival; those of
-  // a restarted one keep their places.
+  // The present moment of the owner's clock; it never goes back. Waits are counted by it.
+  void set_now(std::chrono::nanoseconds now);
+
+  // A tenant beside the default one, whose requests then name it.
+  TenantId add_tenant(const TenantTerms& terms) { return eligibility_.add_tenant(terms); }
+
+  // Membership. Queued requests of a worker that takes no more admissions are bound anew, in the order of their turns;
+  // those of a restarted one keep their places.
   GroupId add_group(std::string name, bool barrier = true);
   [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
                                                                 std::int32_t slots, const KvSpace& kv = {});
@@ -88,7 +108,7 @@ class Router final : private LedgerObserver {
 
   void advance(GroupId group, Steps steps);
 
-  // Requests that wait move over to the new policy, in order of arrival.
+  // Requests that wait move over to the new policy, in the order of their turns.
   void set_policy(std::unique_ptr<Policy> policy);
   [[nodiscard]] const Policy& policy() const { return *policy_; }
 
@@ -96,7 +116,8 @@ class Router final : private LedgerObserver {
   [[nodiscard]] std::vector<WorkerScore> explain(GroupId group, const Request& request) const;
 
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
-  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }  // in the pool and all queues
+  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }  // in the pool and all queues, and parked
+  [[nodiscard]] std::size_t parked() const { return eligibility_.parked(); }
   [[nodiscard]] std::span<const Candidate> pooled() const { return pool_.candidates(); }
   [[nodiscard]] std::span<const Candidate> queued_at(WorkerId worker) const {
     return queues_[worker.value()].candidates();
@@ -115,23 +136,47 @@ class Router final : private LedgerObserver {
   [[nodiscard]] std::optional<SubmitError> obstacle(const Request& request) const;
   [[nodiscard]] std::optional<SubmitError> without_taker(const Request& request) const;
   [[nodiscard]] Candidate candidate_of(const Request& request) const;
+  void enter(const Request& request);
   void place(const Candidate& candidate);
   void rebind();
   void take_queue(WorkerId worker);
   void count_queued(WorkerId worker, const Candidate& candidate, std::int64_t sign);
 
+  void begin_round();
+  void mark_late();
   void serve(GroupId group, bool explain);
+  void place_late(GroupId group, const PooledPolicy& policy);
+  void keep_worker_for(GroupId group, const Candidate& candidate);
+  [[nodiscard]] GroupView without_kept(GroupId group);
   void decide_from_pool(GroupId group, PooledPolicy& policy, bool explain);
   void serve_queues(GroupId group, const ImmediatePolicy& policy, bool explain);
   bool admit(GroupId group, const Candidate& candidate, const Choice& choice);
   [[nodiscard]] std::optional<RunnerUp> next_best(const ImmediatePolicy& policy, const GroupView& group,
                                                   std::size_t worker, const Candidate& candidate) const;
 
+  // A request that entered, as long as it may be the one that waits longest.
+  struct Entered {
+    RequestId request;
+    std::uint64_t serial;
+    std::chrono::nanoseconds at;
+  };
+  // The worker that last took nothing but the late request of that number; whether it does so now.
+  struct Kept {
+    WorkerId worker;
+    std::uint64_t serial = 0;
+    bool now = false;
+  };
+
   Ledger ledger_;
+  Eligibility eligibility_;
+  Patience patience_;
+  std::chrono::nanoseconds now_{0};
+  std::deque<Entered> entered_;  // in order
+  std::vector<Kept> kept_;       // by GroupId
   Pool pool_;
   std::vector<Pool> queues_;    // by WorkerId
   std::vector<Queued> queued_;  // their totals
-  IdMap waiting_;               // request -> WorkerId value of its queue, or kInPool
+  IdMap waiting_;               // request -> WorkerId value of its queue, or kInPool, or kParked
   std::unique_ptr<Policy> policy_;
   Random random_;
   std::uint64_t next_serial_ = 0;
@@ -142,6 +187,7 @@ class Router final : private LedgerObserver {
   std::vector<Choice> choices_;
   std::vector<std::size_t> taken_;
   std::vector<Candidate> moving_;
+  std::vector<std::uint8_t> eligible_;
   std::vector<GroupId> visits_;
 };
 

@@ -177,6 +177,7 @@ void Experiment::simulate(Run& run) const {
   const auto start = std::chrono::steady_clock::now();
   Fleet fleet = params_.fleet(run.workers);
   fleet.step_table = step_table_;
+  fleet.max_wait = variants_[run.variant].policy.max_wait();
   const double rate = run.load * trace::capacity_per_second(lengths_, fleet.shape());
   const StreamSettings stream{.repeat = params_.repeat,
                               .arrivals = params_.arrivals == "trace" ? ArrivalLaw::trace : ArrivalLaw::poisson,

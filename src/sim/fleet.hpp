@@ -29,10 +29,11 @@ struct Fleet {
   StepTime step_time;
   KvSpace kv{};  // of a worker
   Tokens kv_block{1};
-  LoadModel load_model{};                            // what a worker reads, and what the router counts
-  StepTime admission_delay{};                        // from binding to the worker's queue, by prompt tokens
-  std::optional<engine::PrefillSettings> prefill{};  // none: prefill takes no time
-  std::shared_ptr<const StepTable> step_table{};     // in the place of step_time
+  LoadModel load_model{};                              // what a worker reads, and what the router counts
+  StepTime admission_delay{};                          // from binding to the worker's queue, by prompt tokens
+  std::optional<engine::PrefillSettings> prefill{};    // none: prefill takes no time
+  std::shared_ptr<const StepTable> step_table{};       // in the place of step_time
+  std::optional<std::chrono::nanoseconds> max_wait{};  // the router's; none: as it finds it
 
   [[nodiscard]] std::size_t all_workers() const { return groups * workers; }
 

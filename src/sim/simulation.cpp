@@ -20,7 +20,10 @@ constexpr auto later = [](const auto& a, const auto& b) {
 Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed)
     : fleet_{fleet},
       intake_{std::move(stream), fleet.prefill},
-      router_{"simulated", std::move(policy), seed, {.load_model = fleet.load_model, .kv_block = fleet.kv_block}},
+      router_{"simulated",
+              std::move(policy),
+              seed,
+              {.books = {.load_model = fleet.load_model, .kv_block = fleet.kv_block}, .max_wait = fleet.max_wait}},
       meter_{fleet},
       asleep_{fleet.groups} {
   groups_.reserve(fleet.groups);
@@ -123,6 +126,7 @@ void Simulation::take_requests(Nanoseconds now) {
     const std::optional<Request> request = intake_.advance();
     note_arrival(moment);
     if (!request) continue;
+    router_.set_now(moment);
     const auto submitted = router_.submit(*request);
     assert(submitted);
     some = true;
@@ -163,11 +167,14 @@ void Simulation::end_step(Group& group) {
 }
 
 void Simulation::admit(Group& group, Nanoseconds now) {
+  router_.set_now(now);
   for (Admission& admission : router_.round(group.id)) {
     const PendingRequest request = intake_.admit(admission.request.id);
     const Arrival& arrival = request.arrival;
     const RequestLengths lengths{.prompt = arrival.prompt, .output = arrival.output};
-    if (measuring()) meter_.admitted(now - request.prefilled, admission.stage == Stage::overdue, lengths);
+    if (measuring())
+      meter_.admitted(now - request.prefilled, admission.stage == Stage::overdue || admission.stage == Stage::late,
+                      lengths);
     group.handovers.push_back(
         {.due = handed_over(request, now),
          .worker = *router_.ledger().position(admission.worker),

@@ -6,11 +6,14 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -92,6 +95,7 @@ class NaiveSimulation {
     std::size_t group = 0;   // once it has, or is bound to, a worker
     std::size_t worker = 0;  // position in the group
     bool bound = false;      // to its worker, on arrival
+    bool late = false;       // has waited for too long
     std::int32_t passes = 0;
     std::int64_t serial = 0;     // order of reaching the router
     std::int64_t generated = 0;  // truly
@@ -244,7 +248,9 @@ class NaiveSimulation {
         .weight = Tokens{weight(request.arrival.prompt.count())},
         .kv = Tokens{in_blocks(request.arrival.prompt.count())},
         .serial = static_cast<std::uint64_t>(request.serial),
-        .passes = request.passes};
+        .passes = request.passes,
+        .late = request.late,
+        .since = std::chrono::nanoseconds{request.prefilled_ns}};
   }
   // Those that wait, in the order in which they reached the router.
   [[nodiscard]] std::vector<std::size_t> waiting() const {
@@ -343,6 +349,7 @@ class NaiveSimulation {
     groups_[group].stepping = true;  // it is up: requests do not wake it once more
     take_requests(now_ns);
     if (arrived_ == arrivals_.size()) return;
+    find_late(now_ns);
     if (policy_->binding() == Binding::immediate) {
       serve_queues(group, now_ns);
     } else {
@@ -398,15 +405,69 @@ class NaiveSimulation {
     }
   }
 
+  // How long a request may wait now: what Patience says, from the list of all admissions.
+  [[nodiscard]] std::int64_t patience_ns(std::int64_t now_ns) const {
+    if (fleet_.max_wait) return fleet_.max_wait->count();
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const std::int64_t first_second = now_ns / kSecond - 15;
+    const std::int64_t count =
+        std::ranges::count_if(admitted_ns_, [&](std::int64_t admitted) { return admitted / kSecond >= first_second; });
+    if (count == 0) return 10 * kSecond;
+    const std::int64_t watched = now_ns - std::max(*first_round_ns_, first_second * kSecond);
+    return std::max(10 * kSecond, 4 * std::ssize(waiting()) * watched / count);
+  }
+
+  void find_late(std::int64_t now_ns) {
+    if (!first_round_ns_) first_round_ns_ = now_ns;
+    const std::int64_t limit = patience_ns(now_ns);
+    for (const std::size_t i : waiting()) {
+      if (now_ns - requests_[i].prefilled_ns > limit) requests_[i].late = true;
+    }
+  }
+
+  // Late ones in order, each to the least loaded worker with room; the worker that is kept for one that finds none.
+  std::optional<std::size_t> serve_late(std::size_t group, std::int64_t now_ns) {
+    for (const std::size_t i : waiting()) {
+      if (!requests_[i].late) return std::nullopt;
+      std::optional<std::size_t> taker;
+      for (std::size_t worker = 0; worker < fleet_.workers; ++worker) {
+        if (!has_room(i, group, worker)) continue;
+        if (!taker || booked_load(group, worker) < booked_load(group, *taker)) taker = worker;
+      }
+      if (!taker) return keep_for(i, group);
+      admit(i, group, *taker, now_ns, now_ns);
+    }
+    return std::nullopt;
+  }
+
+  std::size_t keep_for(std::size_t index, std::size_t group) {
+    constexpr auto kNone = static_cast<std::size_t>(-1);
+    auto& [request, kept] = kept_.try_emplace(group, kNone, 0).first->second;
+    if (request == index) return kept;
+    request = index;
+    kept = 0;
+    const auto rank = [&](std::size_t worker) {
+      return std::tuple{-slots_held(group, worker), kv_free(group, worker), -booked_load(group, worker)};
+    };
+    for (std::size_t worker = 1; worker < fleet_.workers; ++worker) {
+      if (rank(worker) > rank(kept)) kept = worker;
+    }
+    return kept;
+  }
+
   void serve_pool(std::size_t group, std::int64_t now_ns) {
+    const std::optional<std::size_t> kept = serve_late(group, now_ns);
     std::vector<Candidate> pool;
     for (const std::size_t i : waiting()) pool.push_back(candidate(i));
     if (pool.empty()) return;
     const std::vector<Arrays> all = all_arrays();
     const std::vector<GroupView> views = views_of(all);
+    GroupView usable = views[group];
+    std::vector<std::uint8_t> eligible = all[group].eligible;
+    if (kept) eligible[*kept] = 0;
+    usable.eligible = eligible;
     std::vector<Choice> choices;
-    dynamic_cast<PooledPolicy&>(*policy_).decide({.group = views[group], .pool = pool, .groups = views}, random_,
-                                                 choices);
+    dynamic_cast<PooledPolicy&>(*policy_).decide({.group = usable, .pool = pool, .groups = views}, random_, choices);
     for (const Choice& choice : choices) {
       const std::size_t admitted = pool[choice.candidate].request.id.value();
       if (!has_room(admitted, group, choice.worker)) continue;
@@ -419,6 +480,7 @@ class NaiveSimulation {
 
   void admit(std::size_t index, std::size_t group, std::size_t worker, std::int64_t handover_ns, std::int64_t now_ns) {
     Request& request = requests_[index];
+    admitted_ns_.push_back(now_ns);
     request.state = State::handover;
     request.group = group;
     request.worker = worker;
@@ -524,6 +586,9 @@ class NaiveSimulation {
   std::vector<Request> requests_;  // those that arrive, by arrival, then those that ran from the start
   std::vector<Group> groups_;
   std::vector<Step> steps_;
+  std::vector<std::int64_t> admitted_ns_;
+  std::optional<std::int64_t> first_round_ns_;
+  std::map<std::size_t, std::pair<std::size_t, std::size_t>> kept_;  // by group: request and worker
   std::int64_t serials_ = 0;
   std::int64_t entries_ = 0;
   std::int64_t first_place_ = -1;

@@ -56,7 +56,10 @@ Fleet some_fleet(int longest_prompt) {
       .load_model = *rc::gen::element(LoadModel{}, LoadModel{}, LoadModel::paged(Tokens{16}),
                                       LoadModel::windowed(Tokens{50}, 4), LoadModel::affine(2, Tokens{30})),
       .admission_delay = {.fixed_ms = *rc::gen::element(0.0, 5.0, 30.0), .per_token_ms = *rc::gen::element(0.0, 1e-3)},
-      .prefill = some_prefill()};
+      .prefill = some_prefill(),
+      .max_wait = *rc::gen::element(std::optional<Nanoseconds>{}, std::optional<Nanoseconds>{},
+                                    std::optional<Nanoseconds>{std::chrono::milliseconds{50}},
+                                    std::optional<Nanoseconds>{Nanoseconds{0}})};
 }
 
 PolicyParams some_policy_params() {

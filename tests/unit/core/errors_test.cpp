@@ -27,7 +27,7 @@ TEST(Errors, EachHasItsOwnWords) {
                           AdmitError::NoKvSpace, AdmitError::AlreadyAdmitted});
   expect_different_words({SubmitError::NoSequence, SubmitError::NegativeTokens, SubmitError::TooManyTokens,
                           SubmitError::NoWorkerReady, SubmitError::TooManySequences, SubmitError::ExceedsKvSpace,
-                          SubmitError::AlreadyKnown});
+                          SubmitError::ExceedsQuota, SubmitError::UnknownTenant, SubmitError::AlreadyKnown});
   expect_different_words({WorkerError::UnknownGroup, WorkerError::UnknownWorker, WorkerError::DuplicateWorker,
                           WorkerError::NoSlots, WorkerError::NoKvSpace, WorkerError::WorkerDead,
                           WorkerError::StillBusy});

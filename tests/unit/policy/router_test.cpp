@@ -98,7 +98,7 @@ TEST(Router, RefusesWhatItCannotPlace) {
 // Law: what no worker could hold even if it were idle is refused; what one could hold waits its turn, and under an
 // immediate policy nobody in the same queue overtakes it.
 TEST(Router, QueueHeadsWaitForKvSpace) {
-  Router router{"fleet", policy_named("least_tokens"), 1, {.load_model = {}, .kv_block = Tokens{16}}};
+  Router router{"fleet", policy_named("least_tokens"), 1, {.books = {.load_model = {}, .kv_block = Tokens{16}}}};
   const GroupId group = router.add_group("group");
   router.add_worker(group, "http://host", 0, 8, {.capacity = Tokens{1000}, .reserve = Tokens{100}}).value();
   const auto submit = [&](std::uint64_t id, std::int64_t prompt, std::int32_t sequences = 1) {
