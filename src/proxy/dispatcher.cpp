@@ -25,6 +25,8 @@ PlacementError placement_error(SubmitError error) {
       return PlacementError::TooManyTokens;
     case SubmitError::NoSequence:
     case SubmitError::NegativeTokens:
+    case SubmitError::ExceedsQuota:
+    case SubmitError::UnknownTenant:
     case SubmitError::AlreadyKnown:
       return PlacementError::Internal;
   }
@@ -108,7 +110,7 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
                        DispatcherOptions options, const std::vector<GroupSpec>& groups)
     : decider_{decider},
       options_{std::move(options)},
-      router_{options_.fleet, std::move(policy), options_.seed},
+      router_{options_.fleet, std::move(policy), options_.seed, options_.router},
       step_clock_{io_threads, groups.size()},
       paces_(groups.size()),
       round_timer_{decider.timers()} {
@@ -116,7 +118,7 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
     const GroupId group = router_.add_group(spec.name, options_.barrier);
     for (std::size_t rank = 0; rank < spec.worker_urls.size(); ++rank) {
       // Each address is a worker of its own, so its rank there is 0; a clash was refused with the configuration.
-      [[maybe_unused]] const auto added = router_.add_worker(group, spec.worker_urls[rank], 0, spec.slots);
+      [[maybe_unused]] const auto added = router_.add_worker(group, spec.worker_urls[rank], 0, spec.slots, spec.kv);
     }
   }
 }
@@ -137,6 +139,7 @@ void Dispatcher::submit(const Request& request, std::shared_ptr<State> state) {
     answer(state, std::unexpected(PlacementError::QueueFull));
     return;
   }
+  router_.set_now(decider_.now().time_since_epoch());
   const auto submitted = router_.submit(request);
   if (!submitted) {
     answer(state, std::unexpected(placement_error(submitted.error())));
@@ -185,6 +188,7 @@ net::Duration Dispatcher::delay() const {
 }
 
 void Dispatcher::run_round() {
+  router_.set_now(decider_.now().time_since_epoch());
   follow_steps();
   ++rounds_;
   for (Admission& admission : router_.round_all()) {

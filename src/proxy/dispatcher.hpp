@@ -83,11 +83,13 @@ class Placement {
 struct GroupSpec {
   std::string name;
   std::int32_t slots;
+  KvSpace kv;                            // of one worker
   std::vector<std::string> worker_urls;  // one for each rank
 };
 
 struct DispatcherOptions {
   std::string fleet;
+  RouterSettings router;
   bool barrier = true;
   net::Duration round_delay = std::chrono::milliseconds{3};
   std::size_t waiting_limit = 16'384;

@@ -32,7 +32,8 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   std::unique_ptr<Fleet> fleet{new Fleet{params}};
   std::vector<GroupSpec> groups;
   for (const GroupParams& group : params.groups) {
-    GroupSpec spec{.name = group.name, .slots = static_cast<std::int32_t>(group.slots), .worker_urls = {}};
+    GroupSpec spec{
+        .name = group.name, .slots = static_cast<std::int32_t>(group.slots), .kv = group.kv.space(), .worker_urls = {}};
     for (const WorkerParams& worker : group.workers) {
       const auto first = net::parse_http_url(worker.url);
       if (!first) return std::unexpected(worker.url + ": " + first.error());
@@ -52,6 +53,9 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   fleet->dispatcher_ = std::make_unique<Dispatcher>(
       decider, threads.size(), std::move(*policy),
       DispatcherOptions{.fleet = params.name,
+                        .router = {.books = {.load_model = params.load_model.model(),
+                                             .kv_block = Tokens{params.groups.front().kv.block_size}},
+                                   .max_wait = params.policy.max_wait()},
                         .barrier = params.barrier,
                         .round_delay = milliseconds(params.round_delay_ms),
                         .waiting_limit = static_cast<std::size_t>(serve.limits.waiting_requests),

@@ -29,6 +29,7 @@ void GroupParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"name", "Name of the group in logs and metrics.", true}, name);
   visitor.integer({"slots", "Sequences that one worker decodes at once: the engine's --max-num-seqs.", true}, slots,
                   {1, 65'536});
+  kv.visit_params(visitor);
   visitor.nested_list({"workers", "The decode workers that step together at one barrier.", true}, workers);
 }
 
@@ -44,6 +45,7 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
                  kDialects);
   visitor.flag({"barrier", "Whether the workers of a group wait for each other in every decode step."}, barrier);
   visitor.nested({"policy", "How requests are given to workers."}, policy);
+  visitor.nested({"load_model", "What a sequence makes its worker read in a step."}, load_model);
   visitor.real({"round_delay_ms",
                 "Longest wait, after a slot is freed, for the other departures of the same step; a tenth of the step "
                 "time if that is less."},
@@ -155,6 +157,18 @@ std::size_t check_workers(const GroupParams& group, const std::string& key, std:
   return count;
 }
 
+// A fleet has one block size, that of its first group: what a request needs must not depend on where it goes.
+void check_kv(const KvParams& kv, const KvParams& first, const std::string& key, Problems& problems) {
+  if (const KvSpace space = kv.space(); space.reserve >= space.capacity) {
+    add_problem(problems, key + ".kv_reserve_tokens", std::to_string(kv.reserve_tokens),
+                "expected less than kv_capacity_tokens");
+  }
+  if (kv.block_size != first.block_size) {
+    add_problem(problems, key + ".block_size", std::to_string(kv.block_size),
+                "expected " + std::to_string(first.block_size) + ", as in the fleet's first group");
+  }
+}
+
 void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std::string, std::string>& seen,
                  Problems& problems) {
   if (fleet.groups.empty()) add_problem(problems, key + ".groups", "[]", "expected at least one group");
@@ -164,6 +178,7 @@ void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std:
     const GroupParams& group = fleet.groups[g];
     const std::string group_key = key + ".groups[" + std::to_string(g) + "]";
     if (!names.insert(group.name).second) add_problem(problems, group_key + ".name", group.name, "is given twice");
+    check_kv(group.kv, fleet.groups.front().kv, group_key, problems);
     if (group.workers.empty()) add_problem(problems, group_key + ".workers", "[]", "expected at least one worker");
     const std::size_t workers = check_workers(group, group_key, seen, problems);
     if (workers == 0) continue;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/kv_params.hpp"
+#include "core/load_model_params.hpp"
 #include "core/params.hpp"
 #include "policy/policy_params.hpp"
 
@@ -22,6 +24,7 @@ struct WorkerParams {
 struct GroupParams {
   std::string name;
   std::int64_t slots = 0;
+  KvParams kv;
   std::vector<WorkerParams> workers;
 
   void visit_params(ParamVisitor& visitor);
@@ -40,6 +43,7 @@ struct FleetParams {
   std::string dialect = "aggregated";
   bool barrier = true;
   PolicyParams policy;
+  LoadModelParams load_model;
   double round_delay_ms = 3;
   std::vector<GroupParams> groups;
 
