@@ -1,0 +1,73 @@
+#include "core/eligibility.hpp"
+
+#include <gtest/gtest.h>
+
+namespace balanceroute {
+namespace {
+
+Request request(std::uint64_t id, TenantId tenant = kDefaultTenant, std::int32_t sequences = 1) {
+  return {.id = RequestId{id}, .prompt = Tokens{10}, .sequences = sequences, .tenant = tenant};
+}
+
+// Law: what is beyond the quota is parked, in order, and enters as the tenant's own sequences leave.
+TEST(Eligibility, ParksWhatIsBeyondTheQuota) {
+  Eligibility eligibility;
+  const TenantId tenant = eligibility.add_tenant({.quota = 3});
+  EXPECT_TRUE(eligibility.enters(request(1, tenant, 2)));
+  EXPECT_FALSE(eligibility.enters(request(2, tenant, 2)));
+  EXPECT_FALSE(eligibility.enters(request(3, tenant)));  // it would fit, but its turn is behind
+  EXPECT_TRUE(eligibility.enters(request(4)));           // nobody else waits for it
+  EXPECT_EQ(eligibility.parked(), 2U);
+  EXPECT_FALSE(eligibility.release_parked());
+  eligibility.left(request(1, tenant, 2));
+  EXPECT_EQ(eligibility.release_parked()->id, RequestId{2});
+  EXPECT_EQ(eligibility.release_parked()->id, RequestId{3});
+  EXPECT_FALSE(eligibility.release_parked());
+}
+
+TEST(Eligibility, RefusesWhatCanNeverEnter) {
+  Eligibility eligibility;
+  const TenantId tenant = eligibility.add_tenant({.quota = 3});
+  EXPECT_EQ(eligibility.obstacle(request(1, tenant, 4)), SubmitError::ExceedsQuota);
+  EXPECT_EQ(eligibility.obstacle(request(1, tenant, 3)), std::nullopt);
+  EXPECT_EQ(eligibility.obstacle(request(1, TenantId{2})), SubmitError::UnknownTenant);
+}
+
+// Law: a parked request that is taken back frees nothing but its place.
+TEST(Eligibility, WithdrawsFromTheParked) {
+  Eligibility eligibility;
+  const TenantId tenant = eligibility.add_tenant({.quota = 1});
+  EXPECT_TRUE(eligibility.enters(request(1, tenant)));
+  EXPECT_FALSE(eligibility.enters(request(2, tenant)));
+  EXPECT_FALSE(eligibility.enters(request(3, tenant)));
+  EXPECT_TRUE(eligibility.withdraw_parked(RequestId{2}));
+  EXPECT_FALSE(eligibility.withdraw_parked(RequestId{2}));
+  EXPECT_FALSE(eligibility.release_parked());
+  eligibility.left(request(1, tenant));
+  EXPECT_EQ(eligibility.release_parked()->id, RequestId{3});
+}
+
+// Law: a higher class goes first; within a class tenants take turns by weight; a late one goes before all.
+TEST(Eligibility, TurnsGoByClassThenShare) {
+  Eligibility eligibility;
+  const TenantId heavy = eligibility.add_tenant({.weight = 2});
+  Pool pool;
+  std::uint64_t serial = 0;
+  const auto add = [&](TenantId tenant, std::int32_t priority, bool late) {
+    Candidate candidate{.request = request(serial, tenant), .weight = Tokens{10}, .serial = serial, .late = late};
+    candidate.request.priority = priority;
+    ++serial;
+    eligibility.give_turn(candidate);
+    pool.insert(candidate);
+  };
+  for (int i = 0; i < 3; ++i) add(kDefaultTenant, 0, false);  // 0, 1, 2 start at 0, 10, 20
+  for (int i = 0; i < 4; ++i) add(heavy, 0, false);           // 3, 4, 5, 6 at 0, 5, 10, 15
+  add(heavy, 1, false);
+  add(kDefaultTenant, -1, true);
+  std::vector<std::uint64_t> order;
+  for (const Candidate& candidate : pool.candidates()) order.push_back(candidate.serial);
+  EXPECT_EQ(order, (std::vector<std::uint64_t>{8, 7, 0, 3, 4, 1, 5, 6, 2}));
+}
+
+}  // namespace
+}  // namespace balanceroute
