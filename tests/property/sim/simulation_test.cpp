@@ -71,7 +71,7 @@ PolicyParams some_policy_params() {
           .stage1_window = *rc::gen::inRange(1, 8),
           .max_passes = *rc::gen::element(1, 3, 64),
           // A small one makes br_fit hold requests back even from an empty group.
-          .br_fit = {.fixed_step_tokens = *rc::gen::element(1e5, 10.0)}};
+          .br_fit = {.fixed_step_tokens = *rc::gen::element<std::int64_t>(100'000, 10)}};
 }
 
 NaiveSimulation::Step plain(const SimulatedStep& step, bool measured) {
