@@ -13,5 +13,6 @@ namespace balanceroute::cli {
 [[nodiscard]] std::unique_ptr<Command> make_replay_command();
 [[nodiscard]] std::unique_ptr<Command> make_serve_command();
 [[nodiscard]] std::unique_ptr<Command> make_simulate_command();
+[[nodiscard]] std::unique_ptr<Command> make_tune_command();
 
 }  // namespace balanceroute::cli

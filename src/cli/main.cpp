@@ -15,6 +15,7 @@ constexpr auto kCommands = std::to_array<CommandEntry>({
     {"serve", "Route requests to decode workers.", make_serve_command},
     {"config", "Check, show or document the router's configuration.", make_config_command},
     {"simulate", "Compare policies on a trace of requests, in virtual time.", make_simulate_command},
+    {"tune", "Find the settings of br_h that suit a trace and a fleet.", make_tune_command},
     {"demo", "Compare the policies on a real trace, over HTTP, on this machine.", make_demo_command},
     {"emulate", "Play a fleet of engines that step together, without a model.", make_emulate_command},
     {"replay", "Send a trace of requests to an OpenAI-compatible server and measure the answers.", make_replay_command},

@@ -1,7 +1,5 @@
 // simulate_command.cpp - `simulate`: how policies would have served a recorded stream of requests.
-#include <unistd.h>
-
-#include <cstddef>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -11,6 +9,7 @@
 #include "cli/command.hpp"
 #include "cli/commands.hpp"
 #include "cli/output_file.hpp"
+#include "cli/progress_line.hpp"
 #include "config/flags.hpp"
 #include "sim/experiment.hpp"
 #include "sim/report.hpp"
@@ -19,26 +18,8 @@
 namespace balanceroute::cli {
 namespace {
 
-// A line on a terminal that tells how far the runs are; nothing elsewhere.
-class ProgressLine {
- public:
-  ~ProgressLine() {
-    if (told_) std::cerr << "\r\x1b[K" << std::flush;
-  }
-
-  void operator()(std::size_t finished, std::size_t all) {
-    if (!terminal_) return;
-    told_ = true;
-    std::cerr << "\r" << finished << " of " << all << " runs" << std::flush;
-  }
-
- private:
-  bool terminal_ = ::isatty(STDERR_FILENO) == 1;
-  bool told_ = false;
-};
-
 std::vector<sim::Run> make_runs(const sim::Experiment& experiment) {
-  ProgressLine progress;
+  ProgressLine progress{"runs"};
   return experiment.run(std::thread::hardware_concurrency(), std::ref(progress));
 }
 

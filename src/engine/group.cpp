@@ -58,6 +58,7 @@ std::span<const SequenceMove> Group::leave() {
 std::span<const SequenceMove> Group::enter() {
   moves_.clear();
   preempted_.clear();
+  recomputed_.clear();
   for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
     free_space(worker);
     while (workers_[worker].queued > 0 && workers_[worker].active < slots_ &&
@@ -114,6 +115,7 @@ std::uint32_t Group::allocate() {
 
 void Group::release(std::uint32_t index) {
   places_[index].state = State::free;
+  places_[index].preempted = false;
   ++places_[index].generation;
   free_places_.push_back(index);
 }
@@ -122,6 +124,7 @@ void Group::release(std::uint32_t index) {
 void Group::start(std::size_t worker, std::uint32_t index) {
   unqueue(index);
   Place& place = places_[index];
+  if (place.preempted) recompute(place);
   place.state = State::running;
   place.entered = step_;
   lists_.push_back(running_list(worker), index);
@@ -136,6 +139,12 @@ void Group::start(std::size_t worker, std::uint32_t index) {
   ++its.active;
   ++active_;
   moves_.push_back(move_of(index));
+}
+
+void Group::recompute(Place& place) {
+  place.preempted = false;
+  if (recomputed_.empty() || recomputed_.back().worker != place.worker) recomputed_.push_back({.worker = place.worker});
+  recomputed_.back().tokens += size(place);
 }
 
 // Whether the worker can hold what it runs and this sequence too, with the tokens of the coming step.
@@ -157,6 +166,7 @@ void Group::preempt(std::uint32_t index) {
   vacate(index);
   place.sequence.age = age;
   place.state = State::queued;
+  place.preempted = true;
   lists_.push_front(queue_list(place.worker), index);
   ++workers_[place.worker].queued;
   ++queued_;

@@ -77,12 +77,18 @@ struct StepLoads {
   std::int64_t active = 0;  // sequences in slots
 };
 
+// Tokens whose KV a worker must compute anew in a step: those of sequences that were preempted and go on.
+struct Recomputed {
+  std::size_t worker = 0;
+  Tokens tokens;
+};
+
 // Group is G workers with B slots each and a FIFO of bound sequences before them.
 //   Units       load of a worker: sum over its slots of LoadModel::weight_at.
 //   KV space    of a worker: the tokens of its running sequences, the one of this step included and each sequence
 //               rounded up to whole blocks, are at most kv_capacity. The youngest are preempted until that holds; they
-//               keep what they generated and go on from there once they fit again (the time to compute it anew is not
-//               counted). One sequence alone always runs.
+//               keep what they generated and go on from there once they fit again, their KV computed anew (recomputed()
+//               tells how much; what time that takes is the driver's). One sequence alone always runs.
 //   Invariants  after enter() a worker has no free slot, or an empty FIFO, or no KV space for the first in it; loads
 //               are exact.
 //   Cost        a step O(G + sequences that enter or leave or whose growth changes), bind() and abort() O(1); memory
@@ -111,6 +117,8 @@ class Group {
 
   // By the last enter().
   [[nodiscard]] std::span<const SequenceMove> preempted() const { return preempted_; }
+  // By the last enter(), one entry a worker, by worker.
+  [[nodiscard]] std::span<const Recomputed> recomputed() const { return recomputed_; }
   // Of a bound sequence, running or not.
   [[nodiscard]] Tokens generated(SequenceHandle handle) const { return generated(places_[handle.index_]); }
 
@@ -153,6 +161,7 @@ class Group {
     std::uint32_t worker = 0;
     std::uint32_t generation = 0;
     State state = State::free;
+    bool preempted = false;  // its KV is lost
   };
 
   [[nodiscard]] static std::size_t queue_list(std::size_t worker) { return 2 * worker; }
@@ -172,6 +181,7 @@ class Group {
   void turn_growth();
   void free_space(std::size_t worker);
   void preempt(std::uint32_t index);
+  void recompute(Place& place);
 
   std::uint32_t allocate();
   void release(std::uint32_t index);
@@ -199,6 +209,7 @@ class Group {
   std::vector<IndexLists::Index> due_;
   std::vector<SequenceMove> moves_;
   std::vector<SequenceMove> preempted_;
+  std::vector<Recomputed> recomputed_;
 };
 
 }  // namespace balanceroute::engine

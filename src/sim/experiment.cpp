@@ -51,10 +51,24 @@ Trajectory drawn(Simulation& simulation, std::size_t points) {
   return recorder.result();
 }
 
+// Whether the policy asks a predictor.
+bool predicts(const PolicyParams& params) {
+  const TrueLengths lengths;
+  const auto policy = make_policy(params, {.lengths = &lengths});
+  return policy && (*policy)->prediction_report();
+}
+
+Variant predicting(PolicyParams policy, const std::string& predictor) {
+  policy.predictor.name = predictor;
+  return {.label = policy.name + " " + predictor, .policy = policy, .predictor = predictor};
+}
+
 // Whether the policy can route for every size of group.
 std::expected<void, std::string> check_variant(const SimulateParams& params, const Variant& variant) {
   if (auto valid = balanceroute::validate(variant.policy, "--"); !valid) return valid;
-  if (auto made = make_policy(variant.policy); !made) return std::unexpected(std::move(made).error());
+  const TrueLengths lengths;
+  const PolicyContext context{.load_model = params.load_model.model(), .lengths = &lengths};
+  if (auto made = make_policy(variant.policy, context); !made) return std::unexpected(std::move(made).error());
   for (const std::int64_t workers : params.workers) {
     auto fits = validate_for_group(variant.policy, "of --workers " + std::to_string(workers),
                                    static_cast<std::size_t>(workers), true);
@@ -86,7 +100,12 @@ std::expected<trace::Trace, std::string> read_requests(const SimulateParams& par
 std::expected<Experiment, std::string> Experiment::prepare(const SimulateParams& params) {
   std::vector<Variant> variants;
   for (const std::string& name : params.policies) {
-    variants.push_back({.label = name, .policy = settings_for(name, params.policy_settings, params.policies)});
+    const PolicyParams policy = settings_for(name, params.policy_settings, params.policies);
+    if (predicts(policy)) {
+      for (const std::string& predictor : params.predictors) variants.push_back(predicting(policy, predictor));
+    } else {
+      variants.push_back({.label = name, .policy = policy, .predictor = {}});
+    }
   }
   return prepare(params, std::move(variants));
 }
@@ -183,8 +202,11 @@ void Experiment::simulate(Run& run) const {
                               .arrivals = params_.arrivals == "trace" ? ArrivalLaw::trace : ArrivalLaw::poisson,
                               .rate_per_second = rate,
                               .seed = run.seed};
-  Simulation simulation{fleet, make_policy(variants_[run.variant].policy).value(),
-                        RequestStream{trace_.requests, stream}, seed_for(Purpose::policy, run.seed)};
+  const auto truth = std::make_shared<TrueLengths>();
+  Simulation simulation{
+      fleet,
+      make_policy(variants_[run.variant].policy, {.load_model = fleet.load_model, .lengths = truth.get()}).value(),
+      RequestStream{trace_.requests, stream}, seed_for(Purpose::policy, run.seed), truth};
   if (params_.warm_start) {
     const double active = trace::balanced_active(lengths_, fleet.shape(), rate);
     Random random{seed_for(Purpose::warm_start, run.seed)};
@@ -198,6 +220,7 @@ void Experiment::simulate(Run& run) const {
   } else {
     run.result = simulation.run();
   }
+  run.prediction = simulation.router().policy().prediction_report();
   run.took = std::chrono::steady_clock::now() - start;
 }
 

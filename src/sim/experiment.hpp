@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/policy.hpp"
 #include "policy/policy_params.hpp"
 #include "sim/run_meter.hpp"
 #include "sim/simulate_params.hpp"
@@ -25,8 +26,9 @@ namespace balanceroute::sim {
 
 // Variant is one way to route that an experiment compares.
 struct Variant {
-  std::string label;    // tells it from the others in reports
-  PolicyParams policy;  // complete
+  std::string label;      // tells it from the others in reports
+  PolicyParams policy;    // complete
+  std::string predictor;  // that the policy asks; empty: it asks none
 };
 
 // Run is one simulation: what was asked and what came out.
@@ -36,8 +38,9 @@ struct Run {
   double load = 0;
   std::uint64_t seed = 0;
   RunResult result;
-  std::optional<Trajectory> trajectory{};  // of the first group, if a report is to draw it
-  std::chrono::duration<double> took{0};   // of a real clock
+  std::optional<PredictionReport> prediction{};  // of the whole run, if the policy predicts
+  std::optional<Trajectory> trajectory{};        // of the first group, if a report is to draw it
+  std::chrono::duration<double> took{0};         // of a real clock
 };
 
 // Experiment makes the runs of SimulateParams.

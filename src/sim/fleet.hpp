@@ -1,6 +1,7 @@
 // fleet.hpp - the fleet that a run simulates.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -33,6 +34,7 @@ struct Fleet {
   StepTime admission_delay{};                          // from binding to the worker's queue, by prompt tokens
   std::optional<engine::PrefillSettings> prefill{};    // none: prefill takes no time
   std::shared_ptr<const StepTable> step_table{};       // in the place of step_time
+  double recompute_per_token_ms = 0;                   // a preempted sequence goes on after that, in its first step
   std::optional<std::chrono::nanoseconds> max_wait{};  // the router's; none: as it finds it
 
   [[nodiscard]] std::size_t all_workers() const { return groups * workers; }
@@ -41,18 +43,34 @@ struct Fleet {
   [[nodiscard]] double step_ms(double load) const {
     return step_table ? step_table->milliseconds(load) : step_time.fixed_ms + step_time.per_token_ms * load;
   }
-  // Of a group whose most loaded worker has this load.
-  [[nodiscard]] std::chrono::nanoseconds step_duration(Tokens envelope) const {
-    return std::chrono::nanoseconds{std::llround(step_ms(static_cast<double>(envelope.count())) * 1e6)};
-  }
-  // Mean over workers of the time that each is busy in a step.
-  [[nodiscard]] double mean_busy_ms(std::span<const Tokens> loads) const {
-    if (!step_table) {
-      return step_ms(static_cast<double>(total_load(loads).count()) / static_cast<double>(loads.size()));
+  // Of a group: of the worker that needs longest, by its load and what it computes anew.
+  [[nodiscard]] std::chrono::nanoseconds step_duration(const engine::StepLoads& step,
+                                                       std::span<const engine::Recomputed> recomputed = {}) const {
+    double longest = step_ms(static_cast<double>(step.envelope.count()));
+    for (const engine::Recomputed& its : recomputed) {
+      const double reading = step_ms(static_cast<double>(step.loads[its.worker].count()));
+      longest = std::max(longest, reading + recompute_ms(its.tokens));
     }
+    return std::chrono::nanoseconds{std::llround(longest * 1e6)};
+  }
+  // Of one that runs nothing.
+  [[nodiscard]] std::chrono::nanoseconds empty_step() const { return step_duration({}); }
+  // Mean over workers of the time that each is busy in a step.
+  [[nodiscard]] double mean_busy_ms(std::span<const Tokens> loads,
+                                    std::span<const engine::Recomputed> recomputed = {}) const {
+    const auto workers_count = static_cast<double>(loads.size());
     double sum = 0;
-    for (const Tokens load : loads) sum += step_ms(static_cast<double>(load.count()));
-    return sum / static_cast<double>(loads.size());
+    if (step_table) {
+      for (const Tokens load : loads) sum += step_ms(static_cast<double>(load.count()));
+    } else {
+      sum = workers_count * step_ms(static_cast<double>(total_load(loads).count()) / workers_count);
+    }
+    for (const engine::Recomputed& its : recomputed) sum += recompute_ms(its.tokens);
+    return sum / workers_count;
+  }
+
+  [[nodiscard]] double recompute_ms(Tokens tokens) const {
+    return recompute_per_token_ms * static_cast<double>(tokens.count());
   }
 
   // As the capacity formula takes it.

@@ -73,6 +73,8 @@ class Intake {
   // Lets it happen: the request that reaches the router by it, if one does.
   std::optional<Request> advance();
 
+  // Of a request that is here.
+  [[nodiscard]] Tokens output_of(RequestId id) { return pending_.at(id).arrival.output; }
   // The facts of a request that leaves for a worker.
   [[nodiscard]] PendingRequest admit(RequestId id) { return pending_.take(id); }
   // The worker has its KV.

@@ -42,9 +42,23 @@ Json fairness(const RunResult& result) {
           {"by_output", by_length(kOutputBucketEnds, result.tpot_by_output_ms, result.wait_by_output_ms)}};
 }
 
+// Whether requests that were predicted to end within the horizon did.
+Json prediction(const PredictionReport& report) {
+  const Calibration& calibration = report.calibration;
+  return {{"horizon_steps", report.horizon.count()},
+          {"outcomes", calibration.count()},
+          {"predicted_finish_fraction", calibration.mean_predicted()},
+          {"actual_finish_fraction", calibration.mean_happened()},
+          {"brier_score", calibration.brier_score()},
+          {"brier_score_of_constant", calibration.brier_reference()},
+          {"requests_ended", report.key_hits.requests},
+          {"key_hits", report.key_hits.hits}};
+}
+
 Json run_of(const Run& run, const Variant& variant, const Json& settings, bool timings) {
   const RunResult& result = run.result;
   Json told{{"policy", variant.policy.name},
+            {"predictor", variant.predictor.empty() ? Json(nullptr) : Json(variant.predictor)},
             {"workers", run.workers},
             {"slots", settings["slots"]},
             {"load", run.load},
@@ -68,9 +82,11 @@ Json run_of(const Run& run, const Variant& variant, const Json& settings, bool t
             {"steps", result.steps},
             {"forced_admissions", result.forced_admissions},
             {"preemptions", result.preemptions},
+            {"recomputed_tokens", result.recomputed_tokens},
             {"energy_joule_per_token", result.energy_joule_per_token},
             {"fairness", fairness(result)},
             {"settings", settings}};
+  if (run.prediction) told["prediction"] = prediction(*run.prediction);
   if (timings) told["took_s"] = run.took.count();
   return told;
 }

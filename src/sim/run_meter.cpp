@@ -17,7 +17,8 @@ void RunMeter::step(const engine::StepLoads& loads, Nanoseconds duration, Around
   preempted_ += static_cast<std::int64_t>(around.preempted);
   loads_.record(loads.loads);
   stepping_seconds_ += time;
-  busy_seconds_ += fleet_.mean_busy_ms(loads.loads) / 1e3;
+  busy_seconds_ += fleet_.mean_busy_ms(loads.loads, around.recomputed) / 1e3;
+  for (const engine::Recomputed& its : around.recomputed) recomputed_ += its.tokens;
   halves_[half_].seconds += time;
   halves_[half_].active_seconds += static_cast<double>(loads.active) * time;
   tokens_ += loads.active;
@@ -66,6 +67,7 @@ RunResult RunMeter::result() const {
   result.step_ms_mean = stepping_seconds_ * 1e3 / static_cast<double>(loads_.steps());
   result.forced_admissions = forced_;
   result.preemptions = preempted_;
+  result.recomputed_tokens = recomputed_.count();
   result.energy_joule_per_token = joule_ / tokens;
   tell_slots(result, elapsed);
   tell_times(result);

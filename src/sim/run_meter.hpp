@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/group.hpp"
@@ -43,6 +44,7 @@ struct RunResult {
   ValuesByLength::ByBucket wait_by_output_ms{};
   std::int64_t forced_admissions = 0;
   std::int64_t preemptions = 0;
+  std::int64_t recomputed_tokens = 0;  // for sequences that went on after a preemption
   double energy_joule_per_token = 0;
 };
 
@@ -55,9 +57,11 @@ class RunMeter {
   // The half of the window that is being measured, 0 or 1.
   void enter_half(std::size_t half) { half_ = half; }
 
-  // What else is to be said of a step: sequences preempted at its start, requests that the router has then.
+  // What else is to be said of a step: sequences preempted at its start, what workers compute anew in it, requests that
+  // the router has then.
   struct Around {
     std::size_t preempted = 0;
+    std::span<const engine::Recomputed> recomputed{};
     std::size_t waiting = 0;
   };
   // One step of one group.
@@ -96,6 +100,7 @@ class RunMeter {
   std::int64_t tokens_ = 0;
   std::int64_t forced_ = 0;
   std::int64_t preempted_ = 0;
+  Tokens recomputed_{0};
   double slot_seconds_awaited_ = 0;  // of free slots, while requests waited
   ValuesByLength tpot_;
   std::vector<double> ttft_;

@@ -57,8 +57,15 @@ class SettingsWriter final : public ParamVisitor {
 
 }  // namespace
 
+nlohmann::ordered_json settings_of(PolicyParams policy) {
+  Json settings = Json::object();
+  SettingsWriter writer{settings};
+  policy.visit_settings(writer);
+  return settings;
+}
+
 nlohmann::ordered_json settings_of(SimulateParams params, const PolicyParams& policy) {
-  params.policy_settings = policy;
+  params.policy_settings = with_preset(policy);  // what auto came to
   Json settings = Json::object();
   SettingsWriter writer{settings};
   params.visit_settings(writer);

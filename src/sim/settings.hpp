@@ -12,4 +12,7 @@ namespace balanceroute::sim {
 // All that a run of this policy is set to, but for what runs differ in (workers, load, seed).
 [[nodiscard]] nlohmann::ordered_json settings_of(SimulateParams params, const PolicyParams& policy);
 
+// A policy's own, its predictor among them, but for its name.
+[[nodiscard]] nlohmann::ordered_json settings_of(PolicyParams policy);
+
 }  // namespace balanceroute::sim

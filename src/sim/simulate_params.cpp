@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "policy/registry.hpp"
+#include "predict/registry.hpp"
+#include "sim/without.hpp"
 
 namespace balanceroute::sim {
 namespace {
@@ -19,6 +21,8 @@ void SimulateParams::visit_params(ParamVisitor& visitor) {
       {.name = "trace", .doc = "File of recorded requests: CSV or JSON lines, gzip or plain.", .required = true},
       trace);
   visitor.choices({"policy", "Routing policies to compare."}, policies, policy_names());
+  visitor.choices({"predictor", "What policies that look ahead know of the length of answers; oracle is the truth."},
+                  predictors, predictor_names());
   visitor.integers({"workers", "Decode workers of a group."}, workers, {1, 65'536});
   visitor.reals({"load", "Rate of arrivals over what perfectly balanced, always full workers finish."}, loads,
                 {0.001, 100});
@@ -50,13 +54,18 @@ void SimulateParams::visit_settings(ParamVisitor& visitor) {
                 "CSV file of measured step times (tokens,ms) that replace the line of fixed_ms and per_token_ms."},
                step_time_table);
   visit_model(visitor);
-  policy_settings.visit_settings(visitor);
+  Without others{visitor, {"predictor"}};
+  policy_settings.visit_settings(others);
 }
 
 void SimulateParams::visit_model(ParamVisitor& visitor) {
   const ParamRange<std::int64_t> some_tokens{1, kMaxTokens.count() * 1024};
   kv.visit_params(visitor);
   visitor.nested({"load_model", "What sequences make their worker read, and what the router counts."}, load_model);
+  visitor.real({"recompute_per_token_ms",
+                "Time that a worker takes, in the first step of a sequence that goes on after it was preempted, to "
+                "compute its KV anew, for each token."},
+               recompute_per_token_ms, {0, 1'000});
   visitor.real({"admission_delay_ms", "Time from the choice of a worker to its queue."}, admission_delay_ms,
                {0, 60'000});
   visitor.real({"transfer_per_token_ms", "The same, for each token of the prompt."}, transfer_per_token_ms, {0, 1'000});
@@ -79,7 +88,8 @@ Fleet SimulateParams::fleet(std::size_t workers_of_group) const {
               .kv = kv.space(),
               .kv_block = Tokens{kv.block_size},
               .load_model = load_model.model(),
-              .admission_delay = {.fixed_ms = admission_delay_ms, .per_token_ms = transfer_per_token_ms}};
+              .admission_delay = {.fixed_ms = admission_delay_ms, .per_token_ms = transfer_per_token_ms},
+              .recompute_per_token_ms = recompute_per_token_ms};
   if (prefill_instances > 0) {
     fleet.prefill = engine::PrefillSettings{.instances = static_cast<std::size_t>(prefill_instances),
                                             .time = {.fixed_ms = prefill_ms, .per_token_ms = prefill_per_token_ms},

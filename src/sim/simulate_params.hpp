@@ -21,6 +21,7 @@ struct SimulateParams {
 
   std::string trace;
   std::vector<std::string> policies{"least_tokens", "br_fit"};
+  std::vector<std::string> predictors{"survival"};  // each policy that predicts runs with each of them
   std::vector<std::int64_t> workers{8};
   std::vector<double> loads{1.1};
   std::vector<std::int64_t> seeds{1};
@@ -37,13 +38,14 @@ struct SimulateParams {
   std::string step_time_table;
   KvParams kv;
   LoadModelParams load_model;
+  double recompute_per_token_ms = 0.05;
   double admission_delay_ms = 0;
   double transfer_per_token_ms = 0;
   std::int64_t prefill_instances = 0;
   double prefill_ms = 20;
   double prefill_per_token_ms = 0.05;
   std::int64_t prefill_kv_tokens = kAll;
-  PolicyParams policy_settings;  // but for its name
+  PolicyParams policy_settings;  // but for its name and predictor
 
   bool details = false;
   bool timings = false;

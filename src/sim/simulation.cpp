@@ -17,8 +17,10 @@ constexpr auto later = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed)
+Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed,
+                       std::shared_ptr<TrueLengths> truth)
     : fleet_{fleet},
+      truth_{std::move(truth)},
       intake_{std::move(stream), fleet.prefill},
       router_{"simulated",
               std::move(policy),
@@ -49,12 +51,16 @@ void Simulation::warm_up(std::span<const trace::TraceRequest> trace, const trace
                                     .prompt = trace[index].prompt,
                                     .output = trace[index].output,
                                     .age = age};
+    truth_->know(sequence.id, sequence.output);
     auto lease = router_.adopt(router_.ledger().view(group.id).workers[position],
                                {.id = sequence.id,
                                 .prompt = sequence.prompt,
                                 .generated = age,
                                 .prompt_key = trace::prompt_key(trace[index])});
-    if (!lease) continue;  // no KV space
+    if (!lease) {  // no KV space
+      truth_->forget(sequence.id);
+      continue;
+    }
     place(group, position, sequence,
           {.lease = *std::move(lease), .lengths = {.prompt = sequence.prompt, .output = sequence.output}});
     group.wake = Nanoseconds{0};
@@ -127,6 +133,7 @@ void Simulation::take_requests(Nanoseconds now) {
     note_arrival(moment);
     if (!request) continue;
     router_.set_now(moment);
+    truth_->know(request->id, intake_.output_of(request->id));
     const auto submitted = router_.submit(*request);
     assert(submitted);
     some = true;
@@ -161,6 +168,7 @@ void Simulation::end_step(Group& group) {
   for (const engine::SequenceMove& left : group.engine.leave()) {
     Running& running = group.running[left.handle.index()];
     running.lease.finish(running.lengths.output);
+    truth_->forget(left.id);
     if (!running.timed || !group.measured) continue;
     meter_.finished(now - running.first_token, running.lengths);
   }
@@ -209,12 +217,15 @@ bool Simulation::begin_step(Group& group, Nanoseconds now) {
     fall_asleep(group, now);
     return false;
   }
-  const Nanoseconds duration = fleet_.step_duration(loads.envelope);
+  const Nanoseconds duration = fleet_.step_duration(loads, group.engine.recomputed());
   group.wake = now + duration;
   group.measured = measuring();
   for (const engine::SequenceMove& move : entered) enter(group, move);
   if (group.measured) {
-    meter_.step(loads, duration, {.preempted = group.engine.preempted().size(), .waiting = router_.waiting()});
+    meter_.step(loads, duration,
+                {.preempted = group.engine.preempted().size(),
+                 .recomputed = group.engine.recomputed(),
+                 .waiting = router_.waiting()});
   }
   return true;
 }
@@ -237,7 +248,7 @@ void Simulation::fall_asleep(Group& group, Nanoseconds now) {
   group.idle_since = now;
   group.wake = group.handovers.empty() ? kNever : group.handovers.front().due;
   // A policy that gave nothing to an empty group, though requests wait, is asked again.
-  const Nanoseconds empty_step = fleet_.step_duration(Tokens{0});
+  const Nanoseconds empty_step = fleet_.empty_step();
   if (!router_.pooled().empty() && empty_step > Nanoseconds{0}) group.wake = std::min(group.wake, now + empty_step);
 }
 

@@ -24,6 +24,7 @@
 #include "sim/intake.hpp"
 #include "sim/request_stream.hpp"
 #include "sim/run_meter.hpp"
+#include "sim/true_lengths.hpp"
 #include "trace/stationary_law.hpp"
 #include "trace/trace.hpp"
 
@@ -47,8 +48,9 @@ struct SimulatedStep {
 //   Threads      not synchronised.
 class Simulation {
  public:
-  // `seed` is for the policy's own draws.
-  Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed);
+  // `seed` is for the policy's own draws. `truth` is told of every length, for a policy that may look it up.
+  Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, RequestStream stream, std::uint64_t seed,
+             std::shared_ptr<TrueLengths> truth = std::make_shared<TrueLengths>());
 
   // Before the first step: fills `count` slots, evenly over workers, with running requests of a fleet that has long
   // been at work; fewer where KV space runs out. At most as many as there are slots.
@@ -123,6 +125,7 @@ class Simulation {
   static void place(Group& group, std::size_t worker, const engine::Sequence& sequence, Running running);
 
   Fleet fleet_;
+  std::shared_ptr<TrueLengths> truth_;  // outlives the policy, which the router owns
   Intake intake_;
   Router router_;
   RunMeter meter_;

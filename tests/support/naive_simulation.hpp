@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -107,6 +108,7 @@ class NaiveSimulation {
     std::int64_t place = 0;           // in its worker's queue
     std::int64_t entry = 0;           // order of getting slots
     std::int64_t first_token_ns = 0;  // 0: it has had no slot
+    bool preempted = false;           // and not running again
     bool timed = true;
   };
 
@@ -519,11 +521,27 @@ class NaiveSimulation {
     its.measured = step.measured;
     its.stepping = step.active > 0;
     if (!its.stepping) return fall_asleep(group, now_ns);
-    step.duration_ns = fleet_.step_duration(Tokens{std::ranges::max(step.loads)}).count();
+    step.duration_ns = duration_ns(group, step.loads, entered);
     its.wake_ns = now_ns + step.duration_ns;
     if (step.measured) preemptions += preempted;
     for (const std::size_t i : entered) note_entry(i, *its.wake_ns, step.measured);
     steps_.push_back(std::move(step));
+  }
+
+  // Of the worker that needs longest, what it computes anew included.
+  [[nodiscard]] std::int64_t duration_ns(std::size_t group, const std::vector<std::int64_t>& loads,
+                                         const std::vector<std::size_t>& entered) {
+    double longest = 0;
+    for (std::size_t worker = 0; worker < fleet_.workers; ++worker) {
+      std::int64_t anew = 0;
+      for (const std::size_t i : entered) {
+        if (is_at(requests_[i], group, worker) && requests_[i].preempted) anew += tokens_of(i);
+      }
+      const double reading = fleet_.step_ms(static_cast<double>(loads[worker]));
+      longest = std::max(longest, reading + fleet_.recompute_per_token_ms * static_cast<double>(anew));
+    }
+    for (const std::size_t i : entered) requests_[i].preempted = false;
+    return std::llround(longest * 1e6);
   }
 
   std::int64_t preempt(std::size_t group, std::size_t worker) {
@@ -532,6 +550,7 @@ class NaiveSimulation {
       const auto youngest =
           std::ranges::max(running(group, worker), {}, [this](std::size_t i) { return requests_[i].entry; });
       requests_[youngest].state = State::queued;
+      requests_[youngest].preempted = true;
       requests_[youngest].place = first_place_--;
       ++count;
     }
@@ -572,7 +591,7 @@ class NaiveSimulation {
     for (const Request& request : requests_) {
       if (request.state == State::handover && request.group == group) wake_by(request.due_ns);
     }
-    const std::int64_t empty_step = fleet_.step_duration(Tokens{0}).count();
+    const std::int64_t empty_step = fleet_.empty_step().count();
     if (policy_->binding() == Binding::pooled && !waiting().empty() && empty_step > 0) wake_by(now_ns + empty_step);
     groups_[group].wake_ns = wake_ns;
   }

@@ -37,7 +37,7 @@ def test_table_and_json(run, tmp_path):
 class Page(html.parser.HTMLParser):
     """What a page holds, and that its tags are closed in order."""
 
-    VOID = {"meta"}
+    VOID = {"br", "meta"}
 
     def __init__(self, text):
         super().__init__()
@@ -175,6 +175,74 @@ def test_measured_step_times(run, tmp_path):
         assert ended.stderr.startswith(f"balanceroute: {table}{message}")
 
 
+def test_predictors_are_crossed_with_policies_that_predict(run, tmp_path):
+    """Law: each policy that looks ahead runs with each predictor, the others once; the oracle is never wrong."""
+    ended = run("simulate", "--trace", SEGMENT, "--limit", 400, "--policy", "least_tokens,br_0,br_h", "--predictor",
+                "survival,exact_match,oracle", "--preset", "paper", "--beta", 40, "--json", tmp_path / "runs.json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    runs = json.loads((tmp_path / "runs.json").read_text())["runs"]
+    assert [(each["policy"], each["predictor"]) for each in runs] == [
+        ("least_tokens", None), ("br_0", None), ("br_h", "survival"), ("br_h", "exact_match"), ("br_h", "oracle")]
+    assert "br_h oracle" in ended.stdout
+    by_predictor = {each["predictor"]: each["prediction"] for each in runs if each["policy"] == "br_h"}
+    assert by_predictor["oracle"]["brier_score"] < 0.01 < by_predictor["survival"]["brier_score"]
+    assert by_predictor["oracle"]["outcomes"] > 100
+    settings = runs[-1]["settings"]
+    assert (settings["preset"], settings["worker_order"], settings["beta"]) == ("paper", "capacity", 40)
+    assert runs[1]["settings"]["horizon_steps"] == 80
+
+
+TUNE = ["tune", "--trace", SEGMENT, "--limit", 150, "--workers", 4, "--beta", "4,43", "--gamma", "0.5,0.9",
+        "--horizon-steps", 10, "--seed", "1,2"]
+
+
+def test_tune(run, tmp_path):
+    """Law: the map, the best setting and lines to paste are told and the same again; `serve` takes the lines."""
+    arguments = [*TUNE, "--json", tmp_path / "tuned.json", "--html", tmp_path / "tuned.html"]
+    first = run(*arguments)
+    assert (first.returncode, first.stderr) == (0, "")
+    report = json.loads((tmp_path / "tuned.json").read_text())
+    assert len(report["trials"]) == 5  # four, and the default
+    best = max(report["trials"], key=lambda trial: trial["value"]["mean"])
+    assert all(best[name] == report["best"][name] for name in ("beta", "gamma", "horizon_steps", "r_max"))
+    assert report["within_noise"] == ("within chance" in first.stdout)
+    lines = first.stdout[first.stdout.index("policy:"):]
+    config = tmp_path / "router.yaml"
+    config.write_text("fleets:\n- name: f\n  groups:\n  - name: g\n    slots: 4\n    workers:\n"
+                      "    - {url: 'http://127.0.0.1:1', ranks: 2}\n"
+                      + "".join(f"  {line}\n" for line in lines.splitlines()))
+    checked = run("config", "check", "--config", config)
+    assert checked.returncode == 0, checked.stderr
+    page = Page((tmp_path / "tuned.html").read_text())
+    assert page.tables == 1 and page.links == []
+    assert run(*arguments).stdout == first.stdout
+
+
+BAD_TUNE_FLAGS = [
+    (["--gamma", "0.5,2"], "--gamma = 0.5,2: expected 0..1"),
+    (["--beta", "-1"], "--beta = -1: expected 0..1000000"),
+    (["--horizon-steps", "0"], "--horizon-steps = 0: expected 1..512"),
+    (["--objective", "luck"], "--objective = luck: expected one of auto, throughput"),
+    (["--workers", "1"], "--workers = 1: expected 2..65536"),
+    (["--trace", "/no/such/trace.csv"], "/no/such/trace.csv: no such file: expected a trace"),
+]
+
+
+@pytest.mark.parametrize("flags,message", BAD_TUNE_FLAGS, ids=[" ".join(flags) for flags, _ in BAD_TUNE_FLAGS])
+def test_bad_tune_flag(run, tmp_path, flags, message):
+    """Law: `tune` refuses like `simulate`."""
+    arguments = [*TUNE, "--json", tmp_path / "tuned.json"]
+    for flag, value in zip(flags[::2], flags[1::2]):
+        if flag in arguments:
+            arguments[arguments.index(flag) + 1] = value
+        else:
+            arguments += [flag, value]
+    ended = run(*arguments)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert message in ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_timings_only_on_request(run):
     """Law: real time is told with --timings alone."""
     arguments = ["simulate", "--trace", SEGMENT, "--limit", 300]
@@ -262,7 +330,12 @@ BAD_FLAGS = [
     (["--load", "0"], "--load = 0: expected 0.001..100"),
     (["--load", "-1"], "--load = -1: expected 0.001..100"),
     (["--load", "nan"], "--load = nan: expected 0.001..100"),
-    (["--r-max", "0"], "--r-max = 0: expected 1..16"),
+    (["--r-max", "0"], "--r-max = 0: expected 1..1024 or auto"),
+    (["--gamma", "2"], "--gamma = 2: expected 0..1"),
+    (["--policy", "br_0", "--beta", "43"], "--beta = 43: expected auto under br_0"),
+    (["--policy", "br_h", "--predictor", "guess"], "--predictor = guess: expected one of survival, exact_match, oracle"),
+    (["--preset", "mine"], "--preset = mine: expected one of "),
+    (["--horizon-steps", "-1"], "--horizon-steps = -1: expected 0..512"),
     (["--repeat", "0"], "--repeat = 0: expected 1..1000000"),
     (["--fixed-ms", "0", "--per-token-ms", "0"], "expected a step to take some time"),
     (["--min-output", "99999"], "no request has 99999 output tokens or more, as --min-output asks"),

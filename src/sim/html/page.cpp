@@ -75,6 +75,7 @@ summary { cursor: pointer; color: var(--soft); font-size: .9rem; }
 summary:focus-visible, .scroll:focus-visible, a:focus-visible { outline: 2px solid var(--c0); outline-offset: 2px; }
 dt { font-weight: 600; margin-top: .6rem; } dd { margin: 0; }
 code { font-size: .88em; overflow-wrap: anywhere; }
+.map .pm { color: inherit; }
 .map td { text-align: center; min-width: 4.6rem; background: color-mix(in srgb, var(--c0) var(--p), var(--paper)); }
 .map td.chosen { outline: 3px solid var(--accent); outline-offset: -3px; font-weight: 700; }
 @media (max-width: 40rem) { .bars td:nth-child(odd) { width: 4rem; } th, td { padding: .35rem .4rem; } }

@@ -57,6 +57,7 @@ Fleet some_fleet(int longest_prompt) {
                                       LoadModel::windowed(Tokens{50}, 4), LoadModel::affine(2, Tokens{30})),
       .admission_delay = {.fixed_ms = *rc::gen::element(0.0, 5.0, 30.0), .per_token_ms = *rc::gen::element(0.0, 1e-3)},
       .prefill = some_prefill(),
+      .recompute_per_token_ms = *rc::gen::element(0.0, 0.01, 1.0),
       .max_wait = *rc::gen::element(std::optional<Nanoseconds>{}, std::optional<Nanoseconds>{},
                                     std::optional<Nanoseconds>{std::chrono::milliseconds{50}},
                                     std::optional<Nanoseconds>{Nanoseconds{0}})};
@@ -70,9 +71,27 @@ PolicyParams some_policy_params() {
           .worker_order = *rc::gen::element<std::string>("load", "capacity"),
           .stage1_window = *rc::gen::inRange(1, 8),
           .max_passes = *rc::gen::element(1, 3, 64),
+          .predictor = {.name = *rc::gen::element<std::string>("survival", "exact_match", "oracle"),
+                        .min_requests = *rc::gen::element(1, 20),
+                        .key_min_requests = *rc::gen::element(1, 3)},
+          .horizon_steps = *rc::gen::element(0, 1, 5, 80),
           // A small one makes br_fit hold requests back even from an empty group.
           .br_fit = {.fixed_step_tokens = *rc::gen::element<std::int64_t>(100'000, 10)}};
 }
+
+// Every length from the first moment to the last.
+class WholeTruth final : public LengthOracle {
+ public:
+  explicit WholeTruth(const std::vector<Arrival>& arrivals) {
+    for (const Arrival& arrival : arrivals) add(arrival.output);
+  }
+  // Of the next request of those that run from the start.
+  void add(Tokens output) { outputs_.push_back(output); }
+  [[nodiscard]] Tokens output_of(RequestId request) const override { return outputs_.at(request.value()); }
+
+ private:
+  std::vector<Tokens> outputs_;
+};
 
 NaiveSimulation::Step plain(const SimulatedStep& step, bool measured) {
   NaiveSimulation::Step told{.group = step.group,
@@ -104,8 +123,13 @@ TEST(SimulationProperty, EqualsTheNaiveSimulationStepByStep) {
     std::vector<Arrival> arrivals;
     for (RequestStream copy = stream; !copy.done(); copy.pop()) arrivals.push_back(copy.next());
     const auto seed = *rc::gen::arbitrary<std::uint64_t>();
-    Simulation fast{fleet, make_policy(policy).value(), stream, seed};
-    NaiveSimulation slow{fleet, make_policy(policy).value(), arrivals, seed};
+    const auto truth = std::make_shared<TrueLengths>();
+    WholeTruth script_truth{arrivals};
+    const auto policy_with = [&](const LengthOracle& lengths) {
+      return make_policy(policy, {.load_model = fleet.load_model, .lengths = &lengths}).value();
+    };
+    Simulation fast{fleet, policy_with(*truth), stream, seed, truth};
+    NaiveSimulation slow{fleet, policy_with(script_truth), arrivals, seed};
 
     const trace::StationaryLaw law{script};
     const auto warm =
@@ -116,6 +140,7 @@ TEST(SimulationProperty, EqualsTheNaiveSimulationStepByStep) {
     for (std::size_t i = 0; i < warm; ++i) {
       const auto [index, age] = law.draw(again);
       const std::size_t worker = i % fleet.all_workers();
+      script_truth.add(script[index].output);
       slow.start_with(worker / fleet.workers, worker % fleet.workers, script[index], age);
     }
 

@@ -27,7 +27,7 @@ SimulateParams params_of_segment() {
 std::string reports(const SimulateParams& params, std::size_t threads) {
   const auto experiment = Experiment::prepare(params).value();
   const auto runs = experiment.run(threads);
-  return table_report(experiment, runs) + json_report(experiment, runs);
+  return table_report(experiment, runs) + json_report(experiment, runs) + html_report(experiment, runs);
 }
 
 // Law: the same seed gives the same bytes on 1 and on 2 threads; another seed gives others.
@@ -38,6 +38,8 @@ TEST(Experiment, SameBytesOnOneAndTwoThreads) {
   for (const std::string_view policy : policy_names()) params.policies.emplace_back(policy);
   params.workers = {2, 8};
   params.loads = {0.8, 1.2};
+  params.predictors = {"survival", "oracle"};
+  params.html = "page.html";
   params.seeds = {1, 2};
   const std::string alone = reports(params, 1);
   EXPECT_EQ(alone, reports(params, 2));

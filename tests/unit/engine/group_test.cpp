@@ -233,11 +233,15 @@ TEST(Group, PreemptsTheYoungestWhenKvSpaceRunsOut) {
   EXPECT_EQ(group.generated(younger), Tokens{1});
   EXPECT_EQ(group.generated(older), Tokens{2});
   EXPECT_EQ(group.queued(0), 2);
+  EXPECT_TRUE(group.recomputed().empty());
   step(group);
   EXPECT_THAT(group.preempted(), IsEmpty());
   const auto resumed = step(group);
   EXPECT_THAT(resumed.left, ElementsAre(1));
   EXPECT_THAT(resumed.entered, ElementsAre(2, 3));
+  ASSERT_EQ(group.recomputed().size(), 1U);  // what it is made of again: 37 and one generated
+  EXPECT_EQ(group.recomputed()[0].worker, 0U);
+  EXPECT_EQ(group.recomputed()[0].tokens, Tokens{38});
   EXPECT_THAT(loads(group), ElementsAre(38 + 1));
   std::vector<std::uint64_t> left;
   for (int i = 0; i < 5; ++i) {

@@ -109,6 +109,8 @@ TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
   EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_ms = 30; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_per_token_ms = 0.1; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_kv_tokens = 100; }), plain);
+  const auto preempting = [](SimulateParams& p) { p.kv.capacity_tokens = 20'000, p.kv.reserve_tokens = 0; };
+  EXPECT_NE(ttft([&](SimulateParams& p) { preempting(p), p.recompute_per_token_ms = 1; }), ttft(preempting));
 }
 
 // Law: br_fit is told how long steps are, unless it was set otherwise.

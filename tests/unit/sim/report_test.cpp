@@ -74,7 +74,7 @@ TEST(JsonReport, NamesEveryFigure) {
   EXPECT_EQ(told["forced_admissions"], result.forced_admissions);
   EXPECT_EQ(told["preemptions"], result.preemptions);
   EXPECT_EQ(told["energy_joule_per_token"], result.energy_joule_per_token);
-  EXPECT_EQ(told["settings"]["r_max"], "auto");
+  EXPECT_EQ(told["settings"]["r_max"], 4);
   EXPECT_EQ(told["settings"]["greedy_threshold"], "auto");
   EXPECT_EQ(told["settings"]["fixed_ms"], 9.775);
   EXPECT_FALSE(told.contains("took_s"));

@@ -60,8 +60,9 @@ TEST(RunMeter, TakesMeasuredStepTimes) {
       std::vector<StepTable::Point>{{.load = 10, .ms = 12}, {.load = 20, .ms = 13}, {.load = 30, .ms = 40}});
   RunMeter meter{fleet};
   const std::vector loads{Tokens{30}, Tokens{10}};
-  EXPECT_EQ(fleet.step_duration(Tokens{30}), milliseconds{40});
-  meter.step({.loads = loads, .envelope = Tokens{30}, .active = 2}, fleet.step_duration(Tokens{30}), {});
+  EXPECT_EQ(fleet.step_duration({.loads = loads, .envelope = Tokens{30}}), milliseconds{40});
+  meter.step({.loads = loads, .envelope = Tokens{30}, .active = 2},
+             fleet.step_duration({.loads = loads, .envelope = Tokens{30}}), {});
   EXPECT_NEAR(meter.result().barrier_idle_fraction, 14.0 / 40, 1e-12);
 }
 

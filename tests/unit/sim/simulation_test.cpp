@@ -234,6 +234,26 @@ TEST(Simulation, CountsPreemptions) {
   const RunResult roomy = simulation_of(fleet, script, "least_tokens").run();
   EXPECT_EQ(roomy.preemptions, 0);
   EXPECT_GT(tight.tpot_ms.max, roomy.tpot_ms.max);
+  EXPECT_GT(tight.recomputed_tokens, 5 * 10);
+  EXPECT_EQ(roomy.recomputed_tokens, 0);
+}
+
+// Law: the step in which a preempted sequence goes on lasts longer by the time to compute its KV anew.
+//   Two sequences of 10 and 11 tokens outgrow 24 after the first step; the younger waits until the older has left.
+TEST(Simulation, ComputingKvAnewTakesTime) {
+  Fleet fleet = small_fleet();
+  fleet.workers = 1;
+  fleet.slots = 2;
+  fleet.kv.capacity = Tokens{24};
+  fleet.recompute_per_token_ms = 2;
+  const std::vector script{request(0, 10, 2), request(0, 11, 2), request(kLater, 1, 1)};
+  const auto steps = steps_of(simulation_of(fleet, script, "least_tokens"));
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_EQ(steps[0].loads, std::vector<std::int64_t>{21});
+  EXPECT_EQ(steps[1].loads, std::vector<std::int64_t>{11});
+  EXPECT_EQ(steps[1].duration_ms, 10 + 11);
+  EXPECT_EQ(steps[2].loads, std::vector<std::int64_t>{12});
+  EXPECT_EQ(steps[2].duration_ms, 10 + 12 + 2 * 12);
 }
 
 // Law: the router gives a worker no more than its KV space beside the reserve, so that a large enough reserve spares
