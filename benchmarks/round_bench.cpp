@@ -43,6 +43,7 @@ struct Way {
 std::vector<Way> ways() {
   return {{"least_tokens", {.name = "least_tokens"}},
           {"br_0", {.name = "br_0", .r_max = 16}},
+          {"br_h", {.name = "br_h", .r_max = 16}},
           {"br_fit", {.name = "br_fit"}}};
 }
 

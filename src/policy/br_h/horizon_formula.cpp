@@ -21,12 +21,21 @@ HorizonFormula::HorizonFormula(const HorizonWeights& weights) : weights_{weights
     ramp_ += WideInteger{discounts_.back()} * h;
     discount *= weights.gamma;
   }
+  count_heavy_steps();
 }
 
 void HorizonFormula::weigh_for_group(std::size_t workers) {
   if (weights_.horizon > Steps{0}) return;
   weights_.alpha = 1;
   weights_.beta = static_cast<double>(workers);
+  count_heavy_steps();
+}
+
+void HorizonFormula::count_heavy_steps() {
+  const double gain = weights_.alpha * static_cast<double>(sum_);
+  const auto heavy = std::ranges::find_if(
+      discounts_, [&](std::int64_t discount) { return weights_.beta * static_cast<double>(discount) < gain; });
+  heavy_steps_ = static_cast<std::size_t>(heavy - discounts_.begin());
 }
 
 double HorizonFormula::weighted(Tokens size, std::int32_t sequences, WideInteger overflow) const {
@@ -65,24 +74,30 @@ double HorizonFormula::score(const SortedRooms& table, Tokens size, std::int32_t
   return weighted(size, sequences, table.overflow(size));
 }
 
+// The first room, by rising rooms, up to which the discounts outweigh the gain. Each of the first steps may do so
+// alone, so few rooms are below the least of theirs, and only those need be looked at in order.
 Tokens HorizonFormula::peak(const LoadRow& row, std::int32_t sequences) {
-  const double gain = weights_.alpha * static_cast<double>(sum_);
   const Tokens growth = weights_.growth * sequences;
-  heap_.clear();
-  for (std::size_t h = 0; h < discounts_.size(); ++h) heap_.push_back({room(row, h, growth), discounts_[h]});
-  constexpr auto roomier = [](const SortedRooms::Step& a, const SortedRooms::Step& b) { return a.room > b.room; };
-  std::ranges::make_heap(heap_, roomier);
-  // Past the rooms of these steps every further token costs beta times their discounts.
-  WideInteger full = 0;
-  Tokens at{0};
-  while (weights_.beta * static_cast<double>(full) < gain) {
-    if (heap_.empty()) return kNoPeak;
-    std::ranges::pop_heap(heap_, roomier);
-    at = std::max(at, heap_.back().room);
-    full += heap_.back().discount;
-    heap_.pop_back();
+  const double gain = weights_.alpha * static_cast<double>(sum_);
+  const auto outweighs = [&](double discounts) { return weights_.beta * discounts >= gain; };
+  if (outweighs(0)) return Tokens{0};
+  rooms_.resize(discounts_.size());
+  Tokens bound = kNoPeak;
+  for (std::size_t h = 0; h < discounts_.size(); ++h) {
+    rooms_[h] = room(row, h, growth);
+    if (h < heavy_steps_) bound = std::min(bound, rooms_[h]);
   }
-  return at;
+  first_rooms_.clear();
+  for (std::size_t h = 0; h < discounts_.size(); ++h) {
+    if (rooms_[h] <= bound) first_rooms_.push_back({rooms_[h], discounts_[h]});
+  }
+  std::ranges::sort(first_rooms_, {}, &SortedRooms::Step::room);
+  WideInteger full = 0;
+  for (const SortedRooms::Step& step : first_rooms_) {
+    full += step.discount;
+    if (outweighs(static_cast<double>(full))) return std::max(step.room, Tokens{0});
+  }
+  return kNoPeak;
 }
 
 }  // namespace balanceroute

@@ -58,12 +58,12 @@ class SortedRooms {
 //             rounded once each, then weighted. With horizon 0, alpha 1 and beta G it is the one-step score, to the
 //             bit.
 //   Concave   in D for each n, so that only sums next to peak() can be best.
-//   Cost      score by rows and peak O(horizon), sort O(horizon log horizon), score by table O(log horizon). No
-//             allocation once warm.
+//   Cost      score by rows O(horizon), peak as much and O(n log n) for the n rooms that come into question, sort
+//             O(horizon log horizon), score by table O(log horizon). No allocation once warm.
 class HorizonFormula {
  public:
   // Scores of one worker and number of sequences from which on a table is the cheaper way.
-  static constexpr std::size_t kTablePays = 32;
+  static constexpr std::size_t kTablePays = 8;
   // Where the score never falls.
   static constexpr Tokens kNoPeak{std::int64_t{1} << 62};
 
@@ -88,13 +88,18 @@ class HorizonFormula {
   [[nodiscard]] Tokens room(const LoadRow& row, std::size_t step, Tokens growth) const {
     return row.envelope[step] - row.loads[step] - growth * static_cast<std::int64_t>(step);
   }
+  void count_heavy_steps();
   [[nodiscard]] double weighted(Tokens size, std::int32_t sequences, WideInteger overflow) const;
 
   HorizonWeights weights_;
   std::vector<std::int64_t> discounts_;
   WideInteger sum_ = 0;
-  WideInteger ramp_ = 0;                 // sum of d_h * h
-  std::vector<SortedRooms::Step> heap_;  // scratch
+  WideInteger ramp_ = 0;         // sum of d_h * h
+  std::size_t heavy_steps_ = 0;  // the first ones, of which each outweighs all gain when its room is full
+
+  // Scratch.
+  std::vector<Tokens> rooms_;
+  std::vector<SortedRooms::Step> first_rooms_;
 };
 
 }  // namespace balanceroute

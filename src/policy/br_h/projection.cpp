@@ -30,7 +30,8 @@ Projection::Projection(const ProjectionSettings& settings, std::unique_ptr<Predi
       span_{static_cast<std::size_t>((settings.horizon + settings.refresh).count())},
       predictor_{std::move(predictor)},
       model_{model},
-      check_{settings.horizon} {
+      check_{settings.horizon},
+      fresh_(span_) {
   assert(settings.horizon >= Steps{1} && settings.refresh >= Steps{1} && predictor_ != nullptr);
 }
 
@@ -40,11 +41,7 @@ void Projection::make_room(Handle handle, GroupId group, WorkerId worker) {
     chances_.resize((handle + 1) * span_);
   }
   if (worker.value() >= sums_.size()) sums_.resize(worker.value() + 1);
-  Sums& sums = sums_[worker.value()];
-  if (sums.base.empty()) {
-    sums.base.resize(span_);
-    sums.growth.resize(span_);
-  }
+  sums_[worker.value()].resize(span_);
   if (group.value() >= groups_.size()) groups_.resize(group.value() + 1);
   groups_[group.value()].turns.resize(static_cast<std::size_t>(settings_.refresh.count()));
 }
@@ -97,35 +94,51 @@ void Projection::clear_passed(GroupId group, Steps from, Steps to) {
   const auto passed = static_cast<std::size_t>((to - from).count());
   const std::size_t first = static_cast<std::size_t>(from.count()) % span_;
   for (const WorkerId worker : running_.workers(group)) {
-    Sums& sums = sums_[worker.value()];
+    const std::span<Sums> sums{sums_[worker.value()]};
     along_ring(span_, first, std::min(passed, span_), [&](std::size_t place, std::size_t, std::size_t length) {
-      std::fill_n(sums.base.begin() + static_cast<std::ptrdiff_t>(place), length, 0);
-      std::fill_n(sums.growth.begin() + static_cast<std::ptrdiff_t>(place), length, 0);
+      std::ranges::fill(sums.subspan(place, length), Sums{});
     });
   }
 }
 
+// Where the request goes on as it was, its term is the old one with other chances: one pass instead of two.
 void Projection::refresh(Handle handle) {
+  const Term renewed = predicted(handle);
+  const Term& old = terms_[handle];
+  if (renewed.base == old.base && renewed.growth == old.growth) {
+    exchange_chances(handle);
+    terms_[handle] = renewed;
+    std::ranges::copy(fresh_, chances(handle).begin());
+    return;
+  }
   count(handle, wrapped(-1));
-  predict(handle);
+  terms_[handle] = renewed;
+  std::ranges::copy(fresh_, chances(handle).begin());
   count(handle, 1);
 }
 
 void Projection::predict(Handle handle) {
+  terms_[handle] = predicted(handle);
+  std::ranges::copy(fresh_, chances(handle).begin());
+}
+
+// Its term as of now, with the chances in fresh_.
+Projection::Term Projection::predicted(Handle handle) {
   const Request& request = running_.request(handle);
   const Tokens age = running_.age(handle);
   const Steps now = running_.clock(running_.group(handle));
-  Term& term = terms_[handle];
+  fill_chances(handle, age);
+  Term term = terms_[handle];
   const Growth growth = running_.grows(handle) ? model_.growth_from(request.prompt + age) : Growth{};
   term.growth = growth.per_step * request.sequences;
   term.base = model_.weight_at(request, age).count() - term.growth * now.count();
   term.since = now;
-  fill_chances(handle, age);
+  return term;
 }
 
 void Projection::fill_chances(Handle handle, Tokens age) {
   const Request& request = running_.request(handle);
-  const std::span<std::uint32_t> row = chances(handle);
+  const std::span<std::uint32_t> row{fresh_};
   double finish_chance = 0;
   if (settings_.shape == ProjectionShape::survival) {
     predictor_->survival(request, age, row);
@@ -150,14 +163,38 @@ void Projection::count(Handle handle, std::uint64_t sign) {
   const Steps now = running_.clock(running_.group(handle));
   const auto passed = static_cast<std::size_t>((now - term.since).count());
   if (passed >= span_) return;
-  Sums& sums = sums_[running_.worker(handle).value()];
+  Sums* const sums = sums_[running_.worker(handle).value()].data();
   const std::uint64_t base = sign * wrapped(term.base);
   const std::uint64_t growth = sign * wrapped(term.growth);
   const std::uint32_t* const row = chances(handle).data() + passed;
   along_ring(span_, static_cast<std::size_t>(now.count()) % span_, span_ - passed,
              [&](std::size_t place, std::size_t from, std::size_t length) {
-               for (std::size_t i = 0; i < length; ++i) sums.base[place + i] += base * row[from + i];
-               for (std::size_t i = 0; i < length; ++i) sums.growth[place + i] += growth * row[from + i];
+               for (std::size_t i = 0; i < length; ++i) {
+                 sums[place + i].base += base * row[from + i];
+                 sums[place + i].growth += growth * row[from + i];
+               }
+             });
+}
+
+// Puts the chances of fresh_, which begin now, in the place of the old ones.
+void Projection::exchange_chances(Handle handle) {
+  const Term& term = terms_[handle];
+  const Steps now = running_.clock(running_.group(handle));
+  const auto passed = static_cast<std::size_t>((now - term.since).count());
+  const std::span<std::uint32_t> row = chances(handle);
+  const std::size_t left = span_ - std::min(passed, span_);
+  std::ranges::copy(row.last(left), row.begin());
+  std::ranges::fill(row.subspan(left), 0);
+  Sums* const sums = sums_[running_.worker(handle).value()].data();
+  const std::uint64_t base = wrapped(term.base);
+  const std::uint64_t growth = wrapped(term.growth);
+  along_ring(span_, static_cast<std::size_t>(now.count()) % span_, span_,
+             [&](std::size_t place, std::size_t from, std::size_t length) {
+               for (std::size_t i = 0; i < length; ++i) {
+                 const std::uint64_t change = std::uint64_t{fresh_[from + i]} - row[from + i];
+                 sums[place + i].base += base * change;
+                 sums[place + i].growth += growth * change;
+               }
              });
 }
 
@@ -182,18 +219,18 @@ void Projection::leave_turn(Handle handle) {
 void Projection::project(GroupId group, WorkerId worker, Tokens now, std::span<Tokens> loads) const {
   assert(loads.size() <= static_cast<std::size_t>(settings_.horizon.count()) + 1);
   if (loads.empty()) return;
-  if (worker.value() >= sums_.size() || sums_[worker.value()].base.empty()) {
+  if (worker.value() >= sums_.size() || sums_[worker.value()].empty()) {
     std::ranges::fill(loads, now);
     return;
   }
-  const Sums& sums = sums_[worker.value()];
+  const Sums* const sums = sums_[worker.value()].data();
   const std::uint64_t clock = wrapped(running_.clock(group).count());
   const std::uint64_t moves = settings_.growth ? 1 : 0;
   along_ring(span_, static_cast<std::size_t>(clock % span_), loads.size(),
              [&](std::size_t place, std::size_t h, std::size_t length) {
                for (std::size_t i = 0; i < length; ++i) {
                  const std::uint64_t step = clock + moves * (h + i);
-                 const std::uint64_t load = sums.base[place + i] + step * sums.growth[place + i];
+                 const std::uint64_t load = sums[place + i].base + step * sums[place + i].growth;
                  loads[h + i] = Tokens{static_cast<std::int64_t>(load + kHalf) >> kChanceBits};
                }
              });

@@ -73,10 +73,10 @@ class Projection {
     std::uint32_t place = 0;  // among those of its turn
     std::uint32_t turn = 0;
   };
-  // Of one worker, by step modulo span_. Unsigned, because sums in between may wrap; what is read never does.
+  // Unsigned, because sums in between may wrap; what is read never does.
   struct Sums {
-    std::vector<std::uint64_t> base;
-    std::vector<std::uint64_t> growth;
+    std::uint64_t base = 0;
+    std::uint64_t growth = 0;
   };
   struct Group {
     std::vector<std::vector<Handle>> turns;  // by step modulo refresh
@@ -86,10 +86,12 @@ class Projection {
     return std::span{chances_}.subspan(handle * span_, span_);
   }
   void make_room(Handle handle, GroupId group, WorkerId worker);
-  void predict(Handle handle);
+  [[nodiscard]] Term predicted(Handle handle);
   void fill_chances(Handle handle, Tokens age);
+  void predict(Handle handle);
   void count(Handle handle, std::uint64_t sign);
   void refresh(Handle handle);
+  void exchange_chances(Handle handle);
   void clear_passed(GroupId group, Steps from, Steps to);
   void join_turn(Handle handle);
   void leave_turn(Handle handle);
@@ -101,10 +103,11 @@ class Projection {
   PredictionCheck check_;
 
   RunningRequests running_;
-  std::vector<Term> terms_;             // by handle
-  std::vector<std::uint32_t> chances_;  // span_ each, by handle
-  std::vector<Sums> sums_;              // by WorkerId
-  std::vector<Group> groups_;           // by GroupId
+  std::vector<Term> terms_;              // by handle
+  std::vector<std::uint32_t> chances_;   // span_ each, by handle
+  std::vector<std::vector<Sums>> sums_;  // by WorkerId, then by step modulo span_
+  std::vector<Group> groups_;            // by GroupId
+  std::vector<std::uint32_t> fresh_;     // the newest prediction's chances
 };
 
 }  // namespace balanceroute

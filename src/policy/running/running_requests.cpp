@@ -8,7 +8,6 @@ RunningRequests::Worker& RunningRequests::worker_at(GroupId group, WorkerId work
   Worker& its = workers_[worker.value()];
   if (!its.known) {
     its.known = true;
-    its.group = group.value();
     groups_[group.value()].workers.push_back(worker);
   }
   return its;
@@ -32,6 +31,7 @@ std::optional<RunningRequests::Handle> RunningRequests::admitted(const Request& 
   index_.insert(request.id, handle);
   entries_[handle] = {.request = request,
                       .worker = worker.value(),
+                      .group = group.value(),
                       .place = static_cast<std::uint32_t>(its.running.size()),
                       .age = request.generated,
                       .since = groups_[group.value()].clock};

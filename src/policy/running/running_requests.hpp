@@ -37,7 +37,7 @@ class RunningRequests {
   [[nodiscard]] std::optional<Handle> find(RequestId request) const { return index_.find(request); }
   [[nodiscard]] const Request& request(Handle handle) const { return entries_[handle].request; }
   [[nodiscard]] WorkerId worker(Handle handle) const { return WorkerId{entries_[handle].worker}; }
-  [[nodiscard]] GroupId group(Handle handle) const { return GroupId{workers_[entries_[handle].worker].group}; }
+  [[nodiscard]] GroupId group(Handle handle) const { return GroupId{entries_[handle].group}; }
   [[nodiscard]] bool grows(Handle handle) const { return entries_[handle].grows; }
   [[nodiscard]] Tokens age(Handle handle) const;
 
@@ -55,6 +55,7 @@ class RunningRequests {
   struct Entry {
     Request request;
     std::uint32_t worker = 0;
+    std::uint32_t group = 0;
     std::uint32_t place = 0;  // among its worker's
     Tokens age{0};            // at `since`, on its group's clock
     Steps since{0};
@@ -62,7 +63,6 @@ class RunningRequests {
   };
   struct Worker {
     bool known = false;
-    std::uint32_t group = 0;
     std::vector<Handle> running;
   };
   struct Group {
