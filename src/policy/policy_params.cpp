@@ -79,7 +79,9 @@ void PolicyParams::visit_round(ParamVisitor& visitor) {
   visitor.integer_or_auto({"r_max", "Waiting requests from which the best set for a worker is chosen; auto is 4."},
                           r_max, kAuto, {1, kMostCandidates});
   visitor.integer_or_auto(
-      {"greedy_threshold", "While more slots than this are free, requests are placed one at a time; auto is 7."},
+      {"greedy_threshold",
+       "While more slots than this are free, requests are placed one at a time; auto is half of those that a round "
+       "finds."},
       greedy_threshold, kAuto, {0, 1'000'000});
   visitor.choice(
       {"worker_order", "Which worker chooses first: the one of least load, or of most free slots; auto is load."},

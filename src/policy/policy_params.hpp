@@ -58,7 +58,7 @@ struct PolicyParams {
   void visit_look_ahead(ParamVisitor& visitor);
 };
 
-// `params` with every value that its preset decides; the threshold stays open where the rule for it looks at the group.
+// `params` with every value that its preset decides; the threshold stays open where the rule for it looks at the round.
 [[nodiscard]] PolicyParams with_preset(PolicyParams params);
 
 // One message that names the setting, its value and what was expected.

@@ -19,9 +19,10 @@ struct TwoStageSettings {
   std::int32_t max_passes = 64;
 };
 
-// What `auto` stands for in a group of so many workers.
-[[nodiscard]] constexpr std::int64_t auto_greedy_threshold(std::size_t /*workers*/) {
-  return 7;
+// What `auto` stands for in a round that finds so many free slots: half of them, rounded up. See
+// docs/decisions/0007-half-of-the-slots-one-by-one.md.
+[[nodiscard]] constexpr std::int64_t auto_greedy_threshold(std::int64_t free_slots) {
+  return (free_slots + 1) / 2;
 }
 
 // `params` must be valid. What is auto is what the preset says.

@@ -71,7 +71,6 @@ class TwoStage {
     pool_ = input.pool;
     explain_ = input.explain;
     score_.begin(input.group);
-    greedy_threshold_ = settings_.greedy_threshold.value_or(auto_greedy_threshold(input.group.size()));
     free_.assign(input.group.free_slots.begin(), input.group.free_slots.end());
     kv_free_.assign(input.group.kv_free.begin(), input.group.kv_free.end());
     free_total_ = 0;
@@ -83,6 +82,7 @@ class TwoStage {
       free_total_ += free_[worker];
       order_.push_back(worker);
     }
+    greedy_threshold_ = settings_.greedy_threshold.value_or(auto_greedy_threshold(free_total_));
     std::ranges::make_heap(order_, after());
     window_.clear();
     next_ = 0;

@@ -62,6 +62,9 @@ TEST(Registry, SettingsReachThePolicy) {
   EXPECT_EQ(settings.stage1_window, 5U);
   EXPECT_EQ(settings.max_passes, 6);
   EXPECT_FALSE(two_stage_settings({}).greedy_threshold);
+  EXPECT_EQ(auto_greedy_threshold(1), 1);
+  EXPECT_EQ(auto_greedy_threshold(2), 1);
+  EXPECT_EQ(auto_greedy_threshold(7), 4);
   EXPECT_EQ(two_stage_settings({}).worker_order, WorkerOrder::load);
 }
 

@@ -11,7 +11,7 @@ namespace balanceroute {
 namespace {
 
 std::unique_ptr<Policy> policy_named(std::string name) {
-  return make_policy({.name = std::move(name)}).value();
+  return make_policy({.name = std::move(name), .greedy_threshold = 7}).value();
 }
 
 // A router of one fleet whose leases are kept by request.
