@@ -100,6 +100,7 @@ class Overload {
       running_.push_back({admission.request, std::move(admission.lease),
                           turns_ + static_cast<std::int64_t>(1 + draw_.below(kLongestRun))});
     }
+    require(router_.refused_choices() == 0);
     for (const Tokens free : router_.ledger().view(group_).kv_free) require(free >= Tokens{0});
     if (router_.policy().binding() == Binding::pooled) check_late(admitted);
   }

@@ -342,6 +342,22 @@ TEST_F(RouterService, ClientThatLeavesTheQueueFreesItsPlace) {
   EXPECT_TRUE(soon([&] { return ledger_is_empty() && worker.closes() == 1; }));
 }
 
+// Law: KV space bounds what a worker is given too: a request waits for it though slots are free.
+TEST_F(RouterService, KvSpaceBoundsWhatAWorkerGets) {
+  FakeWorker worker{hangs_after("")};
+  serve({worker.port()}, 4, [](ServeParams& params) {
+    params.fleets[0].groups[0].kv = {.capacity_tokens = 20, .reserve_tokens = 4, .block_size = 8};
+  });
+  RawClient first{service_->client_port()};
+  first.send(post("/v1/completions", R"({"model":"m","prompt":[1,2,3,4,5,6,7,8,9]})"));
+  EXPECT_TRUE(soon([&] { return worker.requests().size() == 1; }));
+  RawClient second{service_->client_port()};
+  second.send(post("/v1/completions", R"({"model":"m","prompt":[1]})"));
+  EXPECT_TRUE(soon([&] { return ledger()["requests_waiting"] == 1; }));
+  first.close();
+  EXPECT_TRUE(soon([&] { return worker.requests().size() == 2; }));
+}
+
 // Law: slots bound what a worker is given; the next request goes out when one ends.
 TEST_F(RouterService, SlotsBoundWhatAWorkerGets) {
   std::atomic<int> running{0};
@@ -390,12 +406,14 @@ TEST_F(RouterService, RefusalsNameTheirCause) {
   FakeWorker worker{streams({kDone})};
   serve({worker.port()}, 2, [](ServeParams& params) {
     params.fleets[0].models.push_back({.name = "m", .aliases = {"short"}});
+    params.fleets[0].groups[0].kv = {.capacity_tokens = 20, .reserve_tokens = 4, .block_size = 8};
     params.limits.body_bytes = 2000;
   });
   const std::vector<Refusal> refusals{
       {post("/v1/completions", "{"), 400, "bad_body"},
       {post("/v1/completions", R"({"model":"other","prompt":"x"})"), 404, "model_not_found"},
       {post("/v1/completions", R"({"model":"m","prompt":"x","n":3})"), 400, "too_many_sequences"},
+      {post("/v1/completions", R"({"model":"m","prompt":[1,2,3,4,5,6,7,8,9],"n":2})"), 400, "too_many_tokens"},
       {post("/v1/completions", R"({"model":"m","prompt":"x","kv_transfer_params":{}})"), 400, "bad_body"},
       {post("/v1/completions", R"({"model":"m"})", "X-Data-Parallel-Rank: 1\r\n"), 400, "forbidden_header"},
       {post("/v1/completions", std::string(2001, ' ')), 413, "body_too_large"},
