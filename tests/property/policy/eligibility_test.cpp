@@ -177,7 +177,7 @@ TEST(EligibilityProperty, NobodyIsForgottenAndNobodyTakesTooMuch) {
   check_property(10'000, [](std::uint64_t seed) {
     Random draw{seed};
     Overload overload{some_scene(draw), seed};
-    for (int i = 0; i < 30; ++i) overload.turn(true);
+    for (int i = 0; i < 16; ++i) overload.turn(true);
     while (!overload.empty()) {
       overload.turn(false);
       require(overload.turns() < 2000);
