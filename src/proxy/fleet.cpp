@@ -27,7 +27,7 @@ bool all_wait(const FleetParams& fleet) {
 
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
                                                                net::IoThread& decider, net::IoThreads& threads) {
-  auto policy = make_policy(chosen_for(params.policy, all_wait(params)));
+  auto policy = make_policy(chosen_for(params.policy, all_wait(params)), {.load_model = params.load_model.model()});
   if (!policy) return std::unexpected(policy.error());
   std::unique_ptr<Fleet> fleet{new Fleet{params}};
   std::vector<GroupSpec> groups;
