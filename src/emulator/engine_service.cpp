@@ -346,6 +346,15 @@ asio::awaitable<void> EngineService::reset(net::HttpExchange& exchange) {
   co_await exchange.respond(net::json_response(200, "{}"));
 }
 
+std::int64_t EngineService::sequences() const {
+  std::int64_t sum = 0;
+  for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const auto now = figures(rank);
+    sum += now.running + now.waiting;
+  }
+  return sum;
+}
+
 void EngineService::append_state(std::vector<std::string>& ranks) const {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     const auto& rank = ranks_[i];

@@ -38,6 +38,7 @@ class EngineService : public Reporter {
   boost::asio::awaitable<void> handle(net::HttpExchange& exchange);
 
   [[nodiscard]] const FaultPlan& faults() const override { return faults_; }
+  [[nodiscard]] std::int64_t sequences() const override;
   void append_state(std::vector<std::string>& ranks) const override;
   [[nodiscard]] const std::vector<EngineIdentity>& ranks() const { return ranks_; }
 

@@ -120,10 +120,9 @@ std::string Fleet::state_json() const {
 }
 
 bool Fleet::holds_nothing() const {
-  const bool decodes = std::ranges::any_of(
-      groups_, [](const auto& group) { return group->model().active() + group->model().queued() > 0; });
+  const bool busy = std::ranges::any_of(reporters_, [](const auto* reporter) { return reporter->sequences() > 0; });
   const bool prefills = std::ranges::any_of(prefills_, [](const auto& engine) { return engine->live_prompts() > 0; });
-  return !decodes && !prefills && exchange_.offers() == 0;
+  return !busy && !prefills && exchange_.offers() == 0;
 }
 
 std::string Fleet::steps_json(std::size_t index, std::size_t most) const {

@@ -24,6 +24,8 @@ class Reporter {
   virtual ~Reporter() = default;
   // A JSON object for each rank, behind the other in a list.
   virtual void append_state(std::vector<std::string>& ranks) const = 0;
+  // Sequences that are here in any state, those that wait for their KV included.
+  [[nodiscard]] virtual std::int64_t sequences() const = 0;
   [[nodiscard]] virtual const FaultPlan& faults() const = 0;
 };
 

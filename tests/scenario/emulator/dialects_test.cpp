@@ -278,7 +278,8 @@ TEST_F(TransferIdTest, UnknownIdIsAFaultAfterALease) {
 TEST_F(TransferIdTest, DecodeThatLeavesAbandonsItsKv) {
   RawClient decode{port()};
   decode.send(http_request("POST", "/v1/completions", decode_of("xfer-1", engine_id("0"))));
-  state_when([](const json& now) { return now["ranks"][0]["waiting"] == 1; });
+  const auto waits = state_when([](const json& now) { return now["ranks"][0]["waiting"] == 1; });
+  EXPECT_EQ(waits["holds_nothing"], false);
   decode.close();
   state_when([](const json& now) { return now["ranks"][0]["waiting"] == 0; });
   EXPECT_EQ(complete(prefill_port(), prefill_of("xfer-1"), "X-data-parallel-rank: 0\r\n").status(), 200);
