@@ -33,7 +33,7 @@ std::string reports(const SimulateParams& params, std::size_t threads) {
 // Law: the same seed gives the same bytes on 1 and on 2 threads; another seed gives others.
 TEST(Experiment, SameBytesOnOneAndTwoThreads) {
   SimulateParams params = params_of_segment();
-  params.limit = 600;
+  params.limit = 300;
   params.policies.clear();
   for (const std::string_view policy : policy_names()) params.policies.emplace_back(policy);
   params.workers = {2, 8};
