@@ -18,8 +18,8 @@ struct KvParams {
 
   [[nodiscard]] KvSpace space() const {
     if (capacity_tokens == kUnlimited) return {};
-    // Running sequences outgrow what a departure frees by a few mean answers; a 32nd holds that many and more on
-    // workers that hold hundreds of thousands of tokens.
+    // An estimate: running sequences outgrow what departures free by a few mean answers, and a 32nd of some hundred
+    // thousand tokens holds that many.
     const std::int64_t reserve = reserve_tokens == kAuto ? capacity_tokens / 32 : reserve_tokens;
     return {.capacity = Tokens{capacity_tokens}, .reserve = Tokens{reserve}};
   }

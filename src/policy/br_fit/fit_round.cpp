@@ -9,8 +9,8 @@ namespace balanceroute {
 namespace {
 
 // Groups up to this size are looked at worker by worker, larger ones near the loads that fit. That gives up about 2 %
-// of the cost that a round moves, all of it in the look ahead, by which workers are not ordered (property test);
-// looking at each of 256 would take a round longer than it may.
+// of the cost that a round moves, all of it in the look ahead, by which workers are not ordered (property test),
+// so that what a request costs does not grow with the group.
 constexpr std::size_t kSmallGroup = 64;
 
 double tokens(Tokens count) {

@@ -20,7 +20,7 @@ struct TwoStageSettings {
 };
 
 // What `auto` stands for in a round that finds so many free slots: half of them, rounded up. See
-// docs/decisions/0007-half-of-the-slots-one-by-one.md.
+// docs/decisions/0008-half-of-the-slots-one-by-one.md.
 [[nodiscard]] constexpr std::int64_t auto_greedy_threshold(std::int64_t free_slots) {
   return (free_slots + 1) / 2;
 }

@@ -235,7 +235,7 @@ TEST_F(RouterService, DecisionsAreExplained) {
   const auto lines = sink_->lines();
   const auto line = std::ranges::find_if(lines, [](const auto& text) { return text.starts_with("request id="); });
   EXPECT_NE(line->find(" client=127.0.0.1"), std::string::npos) << *line;
-  EXPECT_NE(line->find(" stage=work_conserving score=-"), std::string::npos) << *line;
+  EXPECT_NE(line->find(" stage=single score=-"), std::string::npos) << *line;
 }
 
 // Law: without a policy of its own a fleet has br_fit where workers wait for each other, and least_tokens where not.
