@@ -87,7 +87,7 @@ TEST_F(ExactMatchTest, AnswersChangeWhenRenewed) {
 
 // Law: of max_keys prompts the one longest without an answer makes room for a new one.
 TEST_F(ExactMatchTest, ForgetsThePromptLongestUnseen) {
-  for (const std::uint64_t key : {1, 2, 3, 1, 2, 3, 1, 4, 4}) finish(key, 10);
+  for (const std::uint64_t key : std::vector<std::uint64_t>{1, 2, 3, 1, 2, 3, 1, 4, 4}) finish(key, 10);
   for (int i = 0; i < 91; ++i) finish(0, 1'000);
   predictor_.renew({});
   EXPECT_EQ(predict(1, 0, 20).finish_chance, 1);
@@ -98,10 +98,10 @@ TEST_F(ExactMatchTest, ForgetsThePromptLongestUnseen) {
 
 // Law: a hit is a request that ended when enough answers to its prompt were known.
 TEST_F(ExactMatchTest, CountsHits) {
-  for (const std::uint64_t key : {7, 7, 0}) finish(key, 10);
+  for (const std::uint64_t key : std::vector<std::uint64_t>{7, 7, 0}) finish(key, 10);
   EXPECT_EQ(predictor_.key_hits().hits, 0);
   predictor_.renew({});
-  for (const std::uint64_t key : {7, 8, 0, 7}) finish(key, 10);
+  for (const std::uint64_t key : std::vector<std::uint64_t>{7, 8, 0, 7}) finish(key, 10);
   EXPECT_EQ(predictor_.key_hits().requests, 7);
   EXPECT_EQ(predictor_.key_hits().hits, 2);
 }
