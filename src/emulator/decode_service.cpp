@@ -20,10 +20,6 @@ class Counted {
   std::int64_t by_;
 };
 
-bool asks_for(const std::optional<Fault>& fault, FaultKind kind) {
-  return fault && fault->kind == kind;
-}
-
 AnswerDelivery delivery_of(const EmulatorParams& params, const std::optional<Fault>& fault, net::HttpExchange* stream) {
   AnswerDelivery delivery{.stream = stream, .stream_interval = params.stream_interval};
   if (asks_for(fault, FaultKind::die_mid_stream)) {

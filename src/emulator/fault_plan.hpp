@@ -27,6 +27,10 @@ struct Fault {
   std::optional<std::int64_t> number;
 };
 
+[[nodiscard]] inline bool asks_for(const std::optional<Fault>& fault, FaultKind kind) {
+  return fault && fault->kind == kind;
+}
+
 [[nodiscard]] std::expected<Fault, std::string> parse_fault(std::string_view text);
 
 // FaultPlan deals faults out to requests.

@@ -60,7 +60,7 @@ asio::awaitable<void> PrefillService::generate(Api api, net::HttpExchange& excha
                 .engine = ranks()[*rank],
                 .request_id = request_id(http),
                 .body = http.body,
-                .lose_kv = fault && fault->kind == FaultKind::kv_loss};
+                .lose_kv = asks_for(fault, FaultKind::kv_loss)};
   if (const auto right = fleet_.dialect().check_prefill(leg); !right) {
     co_await exchange.respond(error_response(right.error()));
     co_return;

@@ -24,6 +24,10 @@ namespace balanceroute {
   return group.sequences[worker] + queued_at(fleet, group, worker).sequences;
 }
 
+[[nodiscard]] inline double sequences_per_slot(const FleetView& fleet, const GroupView& group, std::size_t worker) {
+  return static_cast<double>(sequences_at(fleet, group, worker)) / group.slots[worker];
+}
+
 // The virtual load: tokens running, dispatched and queued.
 [[nodiscard]] inline Tokens load_at(const FleetView& fleet, const GroupView& group, std::size_t worker) {
   return group.loads[worker] + queued_at(fleet, group, worker).load;

@@ -11,8 +11,7 @@ std::optional<WorkerId> JoinShortestQueue::bind(const FleetView& fleet, const Ca
 }
 
 double JoinShortestQueue::score(const FleetView& fleet, GroupId group, std::size_t worker, const Candidate&) const {
-  const GroupView& view = fleet.groups[group.value()];
-  return -static_cast<double>(sequences_at(fleet, view, worker)) / view.slots[worker];
+  return -sequences_per_slot(fleet, fleet.groups[group.value()], worker);
 }
 
 std::string_view JoinShortestQueue::score_meaning() const {

@@ -50,13 +50,15 @@ std::vector<ChartPoint> over_time(const Trajectory& trajectory, const std::funct
   return points;
 }
 
-// One scale for all panels of a block.
+// One pair of scales for all that a block draws of its points.
 struct Frame {
   Scale time;
-  Scale load;
+  Scale value;
 };
 
-Frame frame_of(const Experiment& experiment, const Block& block) {
+// From the least least(point) to the greatest greatest(point) of all variants.
+template <class Least, class Greatest>
+Frame frame_of(const Experiment& experiment, const Block& block, const Least& least, const Greatest& greatest) {
   double longest = 0;
   double low = std::numeric_limits<double>::max();
   double high = 0;
@@ -65,11 +67,11 @@ Frame frame_of(const Experiment& experiment, const Block& block) {
     if (trajectory == nullptr) continue;
     longest = std::max(longest, seconds_since(*trajectory, trajectory->points.back()));
     for (const Point& point : trajectory->points) {
-      low = std::min(low, least_load(point));
-      high = std::max(high, envelope(point));
+      low = std::min(low, least(point));
+      high = std::max(high, greatest(point));
     }
   }
-  return {.time = time_scale(longest), .load = round_scale(low, high)};
+  return {.time = time_scale(longest), .value = round_scale(low, high)};
 }
 
 std::string panel(const std::string& label, const Trajectory& trajectory, const Frame& frame) {
@@ -81,7 +83,7 @@ std::string panel(const std::string& label, const Trajectory& trajectory, const 
                   .x_title = "simulated time, s",
                   .y_title = "load, tokens read a step",
                   .x = frame.time,
-                  .y = frame.load,
+                  .y = frame.value,
                   .bands = {{.style = "waiting", .lower = mean, .upper = largest}},
                   .lines = {}};
   const std::size_t workers = trajectory.points.front().loads.size();
@@ -110,32 +112,26 @@ std::string panel_table(const std::string& label, const Trajectory& trajectory) 
   return table.html();
 }
 
-std::string curve(const Experiment& experiment, const Block& block, LineChart chart, double Point::* value) {
-  double longest = 0;
-  double low = std::numeric_limits<double>::max();
-  double high = 0;
+std::string curve(const Experiment& experiment, const Block& block, LineChart chart, double Point::* member) {
+  const auto value = [member](const Point& point) { return point.*member; };
   for (std::size_t variant = 0; variant < experiment.variants().size(); ++variant) {
     const Trajectory* trajectory = trajectory_of(block, variant);
     if (trajectory == nullptr) continue;
-    longest = std::max(longest, seconds_since(*trajectory, trajectory->points.back()));
-    for (const Point& point : trajectory->points) {
-      low = std::min(low, point.*value);
-      high = std::max(high, point.*value);
-    }
     chart.lines.push_back({.name = experiment.variants()[variant].label,
                            .style = style_of(variant),
-                           .points = over_time(*trajectory, [value](const Point& point) { return point.*value; })});
+                           .points = over_time(*trajectory, value)});
   }
   if (chart.lines.empty()) return {};
-  chart.x = time_scale(longest);
-  chart.y = round_scale(low, high);
+  const Frame frame = frame_of(experiment, block, value, value);
+  chart.x = frame.time;
+  chart.y = frame.value;
   return chart.html();
 }
 
 }  // namespace
 
 std::string trajectory_panels(const Experiment& experiment, const Block& block) {
-  const Frame frame = frame_of(experiment, block);
+  const Frame frame = frame_of(experiment, block, least_load, envelope);
   std::string panels;
   std::string tables;
   const Trajectory* first = nullptr;
