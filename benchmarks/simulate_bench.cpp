@@ -29,7 +29,7 @@ void run_simulation(benchmark::State& state, const std::string& policy, std::int
 }
 
 void register_simulations() {
-  for (const std::string policy : {"least_tokens", "br_0", "br_fit"}) {
+  for (const std::string policy : {"least_tokens", "br_0", "br_h", "br_fit"}) {
     benchmark::RegisterBenchmark(("simulate/" + policy + "/workers:8/requests:10000").c_str(),
                                  [policy](benchmark::State& state) { run_simulation(state, policy, 8, 10'000, 1); })
         ->Unit(benchmark::kMillisecond);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace balanceroute {
 namespace {
@@ -26,13 +25,10 @@ double fit_curvature(const BrFitParams& params, const PromptSample& prompts, dou
 }
 
 FitRound::FitRound(const BrFitParams& params, const Outlook& outlook, const PromptSample& prompts, const MeanAge& ages)
-    : params_{params},
-      outlook_{outlook},
-      prompts_{prompts},
-      ages_{ages},
-      looks_{params.horizon_weight > 0 ? kLoads : 1} {
+    : params_{params}, outlook_{outlook}, prompts_{prompts}, ages_{ages} {
   look_weight_.fill(params.horizon_weight);
   look_weight_[0] = 1;
+  for (std::size_t k = 0; k < kLoads; ++k) price_above_[k] = look_weight_[k] * params.excess_weight;
 }
 
 void FitRound::decide(const RoundInput& input, std::vector<Choice>& choices) {
@@ -183,24 +179,40 @@ void FitRound::take_window() {
   }
 }
 
-// Sizes at each look ahead, with refills of what will have ended as far as the pool can pay for them; prices.
+// Sizes at each look ahead and prices of the window; loads of the workers; what comes in with it.
 void FitRound::size_window() {
-  double weights = 0;
-  double widths = 0;
-  double sizes = 0;
-  double squares = 0;
+  WindowSums sums;
   for (const Item& item : items_) {
-    weights += item.weight;
-    widths += item.width;
-    sizes += item.size[0];
-    squares += item.size[0] * item.size[0];
+    sums.weights += item.weight;
+    sums.widths += item.width;
+    sums.sizes += item.size[0];
+    sums.squares += item.size[0] * item.size[0];
   }
   const auto count = static_cast<double>(items_.size());
-  const double variance = std::max(0.0, squares / count - (sizes / count) * (sizes / count));
-  const double mean_prompt = weights / widths;
-
-  Outlook::Row gone{};
+  const double variance = std::max(0.0, sums.squares / count - (sums.sizes / count) * (sums.sizes / count));
+  const Outlook::Row refill_load = look_ahead(sums.weights / sums.widths);
+  const Outlook::Row entry = outlook_.entry_survival();
+  const Outlook::Row& horizons = outlook_.horizons();
+  const double incoming_share = saturated_ ? static_cast<double>(open_free_) / sums.widths : 1.0;  // as sequences
   target_.fill(0);
+  for (Item& item : items_) {
+    const double width = item.width;
+    for (std::size_t k = 0; k < Outlook::kPoints; ++k) {
+      item.size[k + 1] = entry[k] * (item.size[0] + horizons[k] * width) + (1 - entry[k]) * refill_load[k] * width;
+    }
+    for (std::size_t k = 0; k < kLoads; ++k) target_[k] += item.size[k] * incoming_share;
+    const double units = item.late / late_unit_;
+    item.price = params_.lateness_price * variance * units * units;
+  }
+  by_size_.clear();
+  for (std::size_t i = 0; i < items_.size(); ++i) by_size_.push_back({items_[i].size[0], i});
+  std::ranges::sort(by_size_, std::less<>{});
+  oldest_free_ = 0;
+}
+
+// Loads of the workers at each look, what has ended replaced as far as the pool can pay for it; the load of a refill.
+Outlook::Row FitRound::look_ahead(double mean_prompt) {
+  Outlook::Row gone{};
   for (std::size_t g = 0; g < bins_.size(); ++g) {
     const Outlook::Sums sums = outlook_.sums(group_->workers[g]);
     bins_[g].load.fill(bins_[g].now);
@@ -212,31 +224,16 @@ void FitRound::size_window() {
   const auto waiting = static_cast<double>(sequences_);
   const auto free = static_cast<double>(open_free_);
   const double slots = std::min(free, waiting);
-  const Outlook::Row entry = outlook_.entry_survival();
+  Outlook::Row refill_load{};
   for (std::size_t k = 0; k < Outlook::kPoints; ++k) {
-    const double horizon = outlook_.horizons()[k];
     const double places = free - slots + gone[k];
     const double refill = places > 0 ? std::clamp((waiting - slots) / std::max(1.0, places), 0.0, 1.0) : 0;
-    const double refill_load = refill * (mean_prompt + horizon / 2);
+    refill_load[k] = refill * (mean_prompt + outlook_.horizons()[k] / 2);
     for (std::size_t g = 0; g < bins_.size(); ++g) {
-      bins_[g].load[k + 1] += outlook_.sums(group_->workers[g]).gone[k] * refill_load;
-    }
-    for (Item& item : items_) {
-      item.size[k + 1] = entry[k] * (item.size[0] + horizon * item.width) + (1 - entry[k]) * refill_load * item.width;
+      bins_[g].load[k + 1] += outlook_.sums(group_->workers[g]).gone[k] * refill_load[k];
     }
   }
-  const auto incoming_share = saturated_ ? free / widths : 1.0;  // of the window, as sequences
-  for (Item& item : items_) {
-    for (std::size_t k = 0; k < kLoads; ++k) target_[k] += item.size[k] * incoming_share;
-    const double units = item.late / late_unit_;
-    item.price = params_.lateness_price * variance * units * units;
-  }
-  by_size_.resize(items_.size());
-  std::iota(by_size_.begin(), by_size_.end(), std::size_t{0});
-  std::ranges::sort(by_size_, [this](std::size_t a, std::size_t b) {
-    return items_[a].size[0] != items_[b].size[0] ? items_[a].size[0] < items_[b].size[0] : a < b;
-  });
-  oldest_free_ = 0;
+  return refill_load;
 }
 
 // The fair share of each worker once the slots are filled, and the ceiling over it below saturation.
@@ -249,11 +246,11 @@ void FitRound::set_target() {
   const auto workers = static_cast<double>(bins_.size());
   for (double& target : target_) target /= workers;
   ceiling_ = target_;
-  below_.fill(1);
+  price_below_ = look_weight_;
   if (!saturated_) {
     ceiling_[0] += params_.ceiling_share * std::max(0.0, envelope_ - target_[0]);
     const double share = mean_ > 0 ? prompts / (mean_ * workers) : 0;
-    below_[0] = -fit_curvature(params_, prompts_, mean_, share);
+    price_below_[0] = -fit_curvature(params_, prompts_, mean_, share);
   }
   order_bins();
 }
@@ -262,9 +259,9 @@ void FitRound::set_target() {
 
 double FitRound::cost(const Loads& distance) const {
   double sum = 0;
-  for (std::size_t k = 0; k < looks_; ++k) {
+  for (std::size_t k = 0; k < kLoads; ++k) {
     const double square = distance[k] * distance[k];
-    sum += look_weight_[k] * (distance[k] > 0 ? params_.excess_weight : below_[k]) * square;
+    sum += (distance[k] > 0 ? price_above_[k] : price_below_[k]) * square;
   }
   return sum;
 }
@@ -414,7 +411,7 @@ std::size_t FitRound::neediest_bin() const {
     const Bin& bin = bins_[g];
     if (!bin.open || bin.free <= 0) continue;
     double need = 0;
-    for (std::size_t k = 0; k < looks_; ++k) need += look_weight_[k] * (target_[k] - bin.load[k]);
+    for (std::size_t k = 0; k < kLoads; ++k) need += look_weight_[k] * (target_[k] - bin.load[k]);
     need /= bin.free;
     if (best != kNowhere && (need < most || (need == most && !less_loaded(g, best)))) continue;
     best = g;
@@ -428,13 +425,12 @@ void FitRound::near(double size, const Fits& fits, const Look& look) const {
   const auto some = [&](auto from, const auto& end) {
     std::int64_t seen = 0;
     for (; from != end && seen < params_.neighbours; ++from) {
-      if (!fits(*from)) continue;
+      if (!fits(from->item)) continue;
       ++seen;
-      look(*from);
+      look(from->item);
     }
   };
-  const auto middle =
-      std::ranges::lower_bound(by_size_, size, {}, [this](std::size_t item) { return items_[item].size[0]; });
+  const auto middle = std::ranges::lower_bound(by_size_, size, {}, &Sized::size);
   some(middle, by_size_.end());
   some(std::make_reverse_iterator(middle), by_size_.rend());
 }

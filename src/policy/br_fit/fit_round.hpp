@@ -73,6 +73,21 @@ class FitRound {
     bool withdrawn = false;
     bool released = false;  // held for as long as it may be
   };
+  // An item and its size[0], side by side, so that sorting and searching touch nothing else.
+  struct Sized {
+    double size;
+    std::size_t item;
+    // Written out: the default of a double asks whether it can be ordered at all.
+    bool operator<(const Sized& other) const { return size < other.size || (size == other.size && item < other.item); }
+  };
+
+  // Over the window.
+  struct WindowSums {
+    double weights = 0;
+    double widths = 0;
+    double sizes = 0;    // size[0]
+    double squares = 0;  // of size[0]
+  };
 
   // The parts of a round, in order.
   void take_group(const GroupView& group);
@@ -81,6 +96,7 @@ class FitRound {
   void close_workers();
   void take_window();
   void size_window();
+  [[nodiscard]] Outlook::Row look_ahead(double mean_prompt);
   void set_target();
   void place_late();
   void keep_for(const Candidate& candidate);
@@ -137,7 +153,6 @@ class FitRound {
   const Outlook& outlook_;
   const PromptSample& prompts_;
   const MeanAge& ages_;
-  std::size_t looks_;  // loads that count: 1 without horizon
   Loads look_weight_{};
 
   IdMap held_;                               // request -> rounds it was held
@@ -150,7 +165,7 @@ class FitRound {
   std::size_t shut_out_ = kNowhere;   // position of the oldest of the others
   std::vector<Bin> bins_;
   std::vector<Item> items_;            // the window, oldest first
-  std::vector<std::size_t> by_size_;   // its items by size, older first
+  std::vector<Sized> by_size_;         // its items by size, older first
   std::vector<std::size_t> put_;       // items in order of assignment
   std::vector<std::size_t> sequence_;  // scratch: items in some order
   std::vector<std::size_t> by_load_;   // open workers by projected load, in large groups
@@ -168,7 +183,9 @@ class FitRound {
   double late_unit_ = 0;
   Loads target_{};
   Loads ceiling_{};
-  Loads below_{};  // weight of squared distance below the ceiling
+  // Of squared distance from the ceiling, by look.
+  Loads price_above_{};
+  Loads price_below_{};
   std::size_t oldest_free_ = 0;
 };
 
