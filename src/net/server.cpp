@@ -109,8 +109,8 @@ class HttpServer::Listener {
       pause_then_accept();
       return;
     }
-    const bool ipv6 = acceptor_.local_endpoint().address().is_v6();
-    server_.hand_out(socket.release(), ipv6);
+    // The acceptor itself may have been closed since: a client came while the server was told to stop.
+    server_.hand_out(socket.release(), bound_.address().is_v6());
     accept_next();
   }
 
