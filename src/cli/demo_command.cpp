@@ -16,12 +16,13 @@ class DemoCommand final : public Command {
   void declare(CLI::App& app) override { add_flags(app, params_); }
 
   std::expected<void, Failure> run() override {
+    if (auto writable = check_outputs({params_.json, params_.html}); !writable) return writable;
     std::cerr << fmt::format("{} workers with {} slots, load {}, {} s of arrivals for each policy\n", params_.workers,
                              params_.slots, params_.load, params_.seconds);
     const auto runs =
         run_demo(params_, [](std::string_view policy) { std::cerr << "running " << policy << " ..." << std::endl; });
     if (!runs) return run_failed(runs.error());
-    std::cout << demo_table(*runs);
+    words_beside({params_.json, params_.html}) << demo_table(*runs);
     if (const auto written = write_output(params_.json, demo_json(*runs)); !written) return written;
     if (const auto written = write_output(params_.html, demo_html(params_, *runs)); !written) return written;
     return judge(*runs);

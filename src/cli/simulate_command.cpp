@@ -1,7 +1,7 @@
 // simulate_command.cpp - `simulate`: how policies would have served a recorded stream of requests.
 #include <functional>
-#include <iostream>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -28,9 +28,7 @@ class SimulateCommand final : public Command {
   void declare(CLI::App& app) override { add_flags(app, params_); }
 
   std::expected<void, Failure> run() override {
-    for (const std::string& path : {params_.json, params_.html}) {
-      if (auto writable = check_output(path); !writable) return writable;
-    }
+    if (auto writable = check_outputs({params_.json, params_.html}); !writable) return writable;
     const auto experiment = sim::Experiment::prepare(params_);
     if (!experiment) return bad_usage(experiment.error());
     const std::vector<sim::Run> runs = make_runs(*experiment);
@@ -38,7 +36,7 @@ class SimulateCommand final : public Command {
     if (!params_.html.empty()) {
       if (auto written = write_output(params_.html, sim::html_report(*experiment, runs)); !written) return written;
     }
-    std::cout << sim::table_report(*experiment, runs);
+    words_beside({params_.json, params_.html}) << sim::table_report(*experiment, runs);
     return {};
   }
 

@@ -1,7 +1,7 @@
 // tune_command.cpp - `tune`: the settings of br_h that suit a trace and a fleet.
 #include <functional>
-#include <iostream>
 #include <memory>
+#include <ostream>
 #include <thread>
 
 #include "cli/command.hpp"
@@ -21,14 +21,12 @@ class TuneCommand final : public Command {
   void declare(CLI::App& app) override { add_flags(app, params_); }
 
   std::expected<void, Failure> run() override {
-    for (const std::string& path : {params_.json, params_.html}) {
-      if (auto writable = check_output(path); !writable) return writable;
-    }
+    if (auto writable = check_outputs({params_.json, params_.html}); !writable) return writable;
     const auto tuned = search();
     if (!tuned) return bad_usage(tuned.error());
     if (auto written = write_output(params_.json, sim::tune_json(*tuned)); !written) return written;
     if (auto written = write_output(params_.html, sim::tune_html(*tuned)); !written) return written;
-    std::cout << sim::tune_table(*tuned);
+    words_beside({params_.json, params_.html}) << sim::tune_table(*tuned);
     return {};
   }
 

@@ -32,7 +32,9 @@ void SimulateParams::visit_params(ParamVisitor& visitor) {
   visitor.flag({"details", "Tell distributions of times, and times by length of prompt and output, in the table too."},
                details);
   visitor.flag({"timings", "Report how long runs took; output then differs from call to call."}, timings);
-  visitor.text({"json", "File to write the results to."}, json);
+  visitor.text(
+      {"json", "File to write the results to as JSON; - is standard output, and the table goes to standard error."},
+      json);
   visitor.text({"html", "File to write a page to: tables, loads over time, curves."}, html);
 }
 

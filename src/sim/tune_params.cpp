@@ -31,7 +31,9 @@ void TuneParams::visit_params(ParamVisitor& visitor) {
                  common.policy_settings.predictor.name, predictor_names());
   Without others{visitor, {"beta", "gamma", "horizon_steps", "r_max"}};
   common.visit_settings(others);
-  visitor.text({"json", "File to write the results to."}, json);
+  visitor.text(
+      {"json", "File to write the results to as JSON; - is standard output, and the table goes to standard error."},
+      json);
   visitor.text({"html", "File to write a page to: a map of the settings."}, html);
 }
 

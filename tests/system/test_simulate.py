@@ -34,6 +34,20 @@ def test_table_and_json(run, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["runs.json"]
 
 
+def test_json_to_standard_output(run, tmp_path, monkeypatch):
+    """Law: the file - is standard output, which then holds nothing else; only one result can go there."""
+    monkeypatch.chdir(tmp_path)
+    arguments = ["simulate", "--trace", SEGMENT, "--limit", 200, "--json", "-"]
+    ended = run(*arguments)
+    assert ended.returncode == 0
+    assert [each["policy"] for each in json.loads(ended.stdout)["runs"]] == ["least_tokens", "br_fit"]
+    assert "changes against least_tokens" in ended.stderr
+    both = run(*arguments, "--html", "-")
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "at most one file to be standard output" in both.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 class Page(html.parser.HTMLParser):
     """What a page holds, and that its tags are closed in order."""
 
