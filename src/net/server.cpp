@@ -109,7 +109,7 @@ class HttpServer::Listener {
       pause_then_accept();
       return;
     }
-    // The acceptor itself may have been closed since: a client came while the server was told to stop.
+    if (!acceptor_.is_open()) return;  // closed since: the client came as the server was told to accept no more
     server_.hand_out(socket.release(), bound_.address().is_v6());
     accept_next();
   }

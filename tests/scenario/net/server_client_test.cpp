@@ -260,6 +260,32 @@ TEST_F(ServerClient, PausedServerRefusesConnections) {
   EXPECT_TRUE(again.read_to_end().ends_with("here"));
 }
 
+// Law: a client that comes in the same turn as the word to stop accepting is let go, and nothing throws. The second of
+// two clients is accepted at once when the first has been, and its handler waits its turn; how many turns that is is
+// the loop's business, so several are tried.
+TEST_F(ServerClient, ClientThatComesAsAcceptingStopsIsLetGo) {
+  serve([](HttpExchange& exchange) -> asio::awaitable<void> { co_await exchange.respond(text_response(200, "here")); });
+  IoThread& thread = threads_.at(0);
+  for (int turns = 0; turns < 4; ++turns) {
+    std::optional<RawClient> first;
+    std::optional<RawClient> second;
+    std::promise<void> stopped;
+    std::function<void(int)> stop_after = [&](int left) {
+      if (left > 0) return thread.post([&, left] { stop_after(left - 1); });
+      server_->pause_accepting();
+      stopped.set_value();
+    };
+    thread.post([&] {
+      first.emplace(port_);
+      second.emplace(port_);
+      stop_after(turns);
+    });
+    stopped.get_future().get();
+    thread.call([&] { EXPECT_TRUE(server_->resume_accepting()); });
+  }
+  EXPECT_TRUE(testing_support::http_exchange(port_, testing_support::http_request("GET", "/")).ends_with("here"));
+}
+
 TEST(HttpUrl, OnlyHttpHostAndPortIsAnEndpoint) {
   EXPECT_EQ(parse_http_url("http://10.0.0.1:8000")->authority(), "10.0.0.1:8000");
   EXPECT_EQ(parse_http_url("http://[::1]:8000/")->authority(), "[::1]:8000");
