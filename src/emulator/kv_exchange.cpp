@@ -90,16 +90,19 @@ class KvExchange::Abandonment {
   bool served_ = false;
 };
 
-asio::awaitable<std::optional<KvOffer>> KvExchange::wait_for(std::string key) {
+asio::awaitable<std::expected<KvOffer, net::WaitResult>> KvExchange::wait_for(std::string key) {
   auto offered = take(key);
-  if (offered) co_return offered;
-  if (waiting_.contains(key)) co_return std::nullopt;  // somebody else brought the same key
+  if (offered) co_return *std::move(offered);
+  // Somebody else brought the same key.
+  if (waiting_.contains(key)) co_return std::unexpected{net::WaitResult::Timeout};
   net::Event arrived{thread_};
   Abandonment waiter{*this, key, arrived};
   const auto waited = co_await arrived.wait(thread_.now() + lease_);
-  if (waited != net::WaitResult::Set) co_return std::nullopt;
+  if (waited != net::WaitResult::Set) co_return std::unexpected{waited};
   waiter.serve();
-  co_return take(key);
+  offered = take(key);
+  if (!offered) co_return std::unexpected{net::WaitResult::Timeout};
+  co_return *std::move(offered);
 }
 
 void KvExchange::abandon(const std::string& key) {

@@ -55,8 +55,8 @@ class KvExchange {
   // What is on offer now; nothing: it never was, was taken before, or its lease ended.
   [[nodiscard]] std::optional<KvOffer> take(const std::string& key);
   // The same, waiting for the offer as long as a lease. A waiter that is cancelled abandons the key: its offer, should
-  // it come yet, is given up at once.
-  boost::asio::awaitable<std::optional<KvOffer>> wait_for(std::string key);
+  // it come yet, is given up at once. The error is Timeout or Cancelled.
+  boost::asio::awaitable<std::expected<KvOffer, net::WaitResult>> wait_for(std::string key);
 
   // A decode engine expects KV under a key that it chose itself; who completes it must bring the proof.
   class Expectation {

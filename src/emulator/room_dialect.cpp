@@ -91,6 +91,7 @@ asio::awaitable<std::expected<Received, ApiError>> RoomDialect::receive(const Le
   for (std::size_t i = 0; i < leg.request.prompts.size(); ++i) {
     const auto room = members.bootstrap_rooms[i];
     auto offer = co_await exchange_.wait_for(key_of(room));
+    if (!offer && offer.error() == net::WaitResult::Cancelled) co_return Received{};  // the client left
     if (!offer) {
       co_return loss_.faulty_relay("no prefill engine came to bootstrap_room " + std::to_string(room) + " in time");
     }

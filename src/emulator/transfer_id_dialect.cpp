@@ -58,6 +58,7 @@ asio::awaitable<std::expected<Received, ApiError>> TransferIdDialect::receive(co
         "remote_engine_id");
   }
   auto offer = co_await exchange_.wait_for(*id);
+  if (!offer && offer.error() == net::WaitResult::Cancelled) co_return Received{};  // the client left
   if (!offer) co_return loss_.faulty_relay("no prefill engine computed transfer_id " + *id + " in time");
   const std::string told = proof_of(*address, *engine_id);
   if (offer->proof != told) {

@@ -80,9 +80,8 @@ net::asio::awaitable<void> Admin::explain(net::HttpExchange& exchange) {
     co_await exchange.respond(error_response(refusal));
     co_return;
   }
-  const auto explanations =
-      co_await ask_fleets(exchange.thread(), service_.fleets,
-                          [size = *size](const Dispatcher& dispatcher) { return dispatcher.explain(size); });
+  const auto explanations = co_await ask_fleets(
+      exchange.thread(), service_.fleets, [size = *size](Fleet& fleet) { return fleet.dispatcher().explain(size); });
   co_await exchange.respond(explain_response(explanations));
 }
 

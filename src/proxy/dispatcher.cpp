@@ -41,12 +41,16 @@ std::string_view to_string(PlacementError error) {
       return "queue_full";
     case PlacementError::NoWorkerReady:
       return "no_worker_ready";
+    case PlacementError::NoPrefillReady:
+      return "no_prefill_ready";
     case PlacementError::TooManySequences:
       return "too_many_sequences";
     case PlacementError::TooManyTokens:
       return "too_many_tokens";
     case PlacementError::Timeout:
       return "admission_timeout";
+    case PlacementError::HoldExpired:
+      return "hold_expired";
     case PlacementError::Cancelled:
       return "cancelled";
     case PlacementError::Internal:
@@ -113,14 +117,18 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
       router_{options_.fleet, std::move(policy), options_.seed, options_.router},
       step_clock_{io_threads, groups.size()},
       paces_(groups.size()),
-      round_timer_{decider.timers()} {
+      round_timer_{decider.timers()},
+      hold_timer_{decider.timers()} {
   for (const GroupSpec& spec : groups) {
     const GroupId group = router_.add_group(spec.name, options_.barrier);
-    for (std::size_t rank = 0; rank < spec.worker_urls.size(); ++rank) {
-      // Each address is a worker of its own, so its rank there is 0; a clash was refused with the configuration.
-      [[maybe_unused]] const auto added = router_.add_worker(group, spec.worker_urls[rank], 0, spec.slots, spec.kv);
+    for (const auto& [url, rank] : spec.workers) {
+      // A clash was refused with the configuration.
+      [[maybe_unused]] const auto added = router_.add_worker(group, url, rank, spec.slots, spec.kv);
     }
   }
+  ahead_.resize(router_.ledger().worker_count());
+  transfers_.resize(router_.ledger().worker_count());
+  held_back_.resize(router_.ledger().worker_count());
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -130,11 +138,11 @@ Placement Dispatcher::request(net::IoThread& home, std::size_t home_index, Reque
   auto state = std::make_shared<State>(home, home_index, id);
   live_.fetch_add(1, std::memory_order_relaxed);
   const Request request{.id = id, .prompt = size.prompt, .sequences = size.sequences};
-  decider_.dispatch([this, request, state] { submit(request, state); });
+  decider_.dispatch([this, request, size, state] { submit(request, size, state); });
   return Placement{*this, std::move(state)};
 }
 
-void Dispatcher::submit(const Request& request, std::shared_ptr<State> state) {
+void Dispatcher::submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state) {
   if (router_.waiting() >= options_.waiting_limit) {
     answer(state, std::unexpected(PlacementError::QueueFull));
     return;
@@ -145,8 +153,125 @@ void Dispatcher::submit(const Request& request, std::shared_ptr<State> state) {
     answer(state, std::unexpected(placement_error(submitted.error())));
     return;
   }
-  entries_[request.id].state = std::move(state);
+  Entry& entry = entries_[request.id];
+  entry.request = request;
+  entry.state = std::move(state);
+  entry.reports = size.reports;
+  // Of an answer in one piece nobody sees when its transfer is over.
+  entry.transfers = size.hold_until && size.reports;
+  if (size.hold_until) {
+    holds_.emplace_back(*size.hold_until, request.id);
+    if (!hold_timer_.armed()) hold_timer_.arm(*size.hold_until, [this] { reap(); });
+  }
   schedule_round();
+}
+
+// --- KV that may be held no longer ---
+
+void Dispatcher::reap() {
+  router_.set_now(decider_.now().time_since_epoch());
+  while (!holds_.empty() && holds_.front().first <= decider_.now()) {
+    const RequestId id = holds_.front().second;
+    holds_.pop_front();
+    const auto found = entries_.find(id);
+    if (found == entries_.end() || !router_.withdraw(id)) continue;
+    Entry& entry = found->second;
+    const auto worker = entry.request.sequences == 1 ? worker_beyond_slots() : std::nullopt;
+    if (!worker) {
+      ++holds_expired_;
+      answer(std::exchange(entry.state, nullptr), std::unexpected(PlacementError::HoldExpired));
+      continue;
+    }
+    ++forced_holds_;
+    entry.ahead = *worker;
+    ahead_[worker->value()].push_back(id);
+    hand_out(entry, {.worker = *worker,
+                     .group = router_.ledger().group_of(*worker),
+                     .stage = Stage::late,
+                     .score = 0,
+                     .margin = Tokens{0}});
+  }
+  if (!holds_.empty()) hold_timer_.arm(holds_.front().first, [this] { reap(); });
+  pool_changed_();
+}
+
+// The least loaded one that has not been sent too many already.
+std::optional<WorkerId> Dispatcher::worker_beyond_slots() const {
+  std::optional<WorkerId> best;
+  Tokens least{0};
+  for (const GroupView& group : router_.ledger().groups()) {
+    for (std::size_t w = 0; w < group.size(); ++w) {
+      const WorkerId worker = group.workers[w];
+      const bool full =
+          worker.value() < ahead_.size() && std::cmp_greater_equal(ahead_[worker.value()].size(), options_.overcommit);
+      if (group.eligible[w] == 0 || full || options_.overcommit == 0) continue;
+      if (best && group.loads[w] >= least) continue;
+      best = worker;
+      least = group.loads[w];
+    }
+  }
+  return best;
+}
+
+// Those ahead take the next free slots of their workers, before a policy gives them away.
+void Dispatcher::seat_those_ahead() {
+  for (std::uint32_t w = 0; w < ahead_.size(); ++w) {
+    while (!ahead_[w].empty()) {
+      Entry& entry = entries_.at(ahead_[w].front());
+      auto lease = router_.adopt(WorkerId{w}, entry.request);
+      if (!lease) break;
+      entry.lease = std::move(*lease);
+      entry.ahead.reset();
+      ahead_[w].pop_front();
+    }
+  }
+}
+
+void Dispatcher::leave_line(const Entry& entry) {
+  if (entry.ahead) std::erase(ahead_[entry.ahead->value()], entry.request.id);
+}
+
+// --- transfers ---
+
+// Tells the request its worker, now or when the worker has fetched enough KV of others.
+void Dispatcher::hand_out(Entry& entry, const Placed& placed) {
+  const std::size_t worker = placed.worker.value();
+  if (entry.transfers) {
+    if (transfers_[worker] >= options_.transfers_limit) {
+      entry.placed = placed;
+      held_back_[worker].push_back(entry.request.id);
+      return;
+    }
+    ++transfers_[worker];
+    entry.carrying = placed.worker;
+  }
+  entry.sent = decider_.now();
+  if (!entry.reports) {
+    const std::chrono::duration<double> usual{first_token_seconds_};
+    unreported_.emplace_back(entry.sent + std::chrono::duration_cast<net::Duration>(usual), entry.request.id);
+  }
+  answer(std::exchange(entry.state, nullptr), placed);
+}
+
+void Dispatcher::end_transfer(Entry& entry) {
+  if (!entry.carrying) return;
+  const std::size_t worker = std::exchange(entry.carrying, std::nullopt)->value();
+  --transfers_[worker];
+  std::deque<RequestId>& waiting = held_back_[worker];
+  while (!waiting.empty() && transfers_[worker] < options_.transfers_limit) {
+    const auto next = entries_.find(waiting.front());
+    waiting.pop_front();
+    if (next != entries_.end()) hand_out(next->second, *next->second.placed);
+  }
+}
+
+// Answers in one piece show no tokens: they are taken to run when a streamed one would.
+void Dispatcher::presume_running() {
+  while (!unreported_.empty() && unreported_.front().first <= decider_.now()) {
+    const auto entry = entries_.find(unreported_.front().second);
+    unreported_.pop_front();
+    if (entry != entries_.end()) entry->second.lease.started();
+  }
 }
 
 void Dispatcher::first_token(RequestId request) {
@@ -154,6 +279,10 @@ void Dispatcher::first_token(RequestId request) {
   if (entry == entries_.end()) return;
   follow_steps();
   entry->second.lease.progress(Tokens{1});
+  const std::chrono::duration<double> took = decider_.now() - entry->second.sent;
+  first_token_seconds_ +=
+      first_token_seconds_ == 0 ? took.count() : kStepTimeGain * (took.count() - first_token_seconds_);
+  end_transfer(entry->second);
 }
 
 void Dispatcher::leave(RequestId request, std::optional<Tokens> generated) {
@@ -161,12 +290,16 @@ void Dispatcher::leave(RequestId request, std::optional<Tokens> generated) {
   const auto entry = entries_.find(request);
   if (entry == entries_.end()) return;
   router_.withdraw(request);  // if it still waits
+  if (entry->second.lease.live()) releases_.count(decider_.now());
+  leave_line(entry->second);
+  end_transfer(entry->second);
   if (generated) entry->second.lease.finish(*generated);
   entries_.erase(entry);
   if (router_.ledger().live_leases() == 0) {
     for (GroupPace& pace : paces_) pace.since = {};  // the coming pause is no step
   }
   schedule_round();
+  pool_changed_();
 }
 
 void Dispatcher::schedule_round() {
@@ -190,17 +323,20 @@ net::Duration Dispatcher::delay() const {
 void Dispatcher::run_round() {
   router_.set_now(decider_.now().time_since_epoch());
   follow_steps();
+  presume_running();
+  seat_those_ahead();
   ++rounds_;
   for (Admission& admission : router_.round_all()) {
     ++admissions_;
     Entry& entry = entries_.at(admission.request.id);
     entry.lease = std::move(admission.lease);
-    answer(std::exchange(entry.state, nullptr), Placed{.worker = admission.worker,
-                                                       .group = router_.ledger().group_of(admission.worker),
-                                                       .stage = admission.stage,
-                                                       .score = admission.score,
-                                                       .margin = admission.margin});
+    hand_out(entry, {.worker = admission.worker,
+                     .group = router_.ledger().group_of(admission.worker),
+                     .stage = admission.stage,
+                     .score = admission.score,
+                     .margin = admission.margin});
   }
+  pool_changed_();
 }
 
 // Brings the ledger to the step that the streams show.
@@ -231,6 +367,18 @@ void Dispatcher::answer(const std::shared_ptr<State>& state, std::expected<Place
   });
 }
 
+Dispatcher::PoolState Dispatcher::pool_state() const {
+  PoolState state{.waiting = router_.waiting(), .releases_per_second = releases_.per_second(decider_.now())};
+  for (const GroupView& group : router_.ledger().groups()) {
+    for (std::size_t w = 0; w < group.size(); ++w) {
+      if (group.eligible[w] == 0) continue;
+      ++state.workers_ready;
+      state.free_slots += static_cast<std::size_t>(std::max(group.free_slots[w], 0));
+    }
+  }
+  return state;
+}
+
 FleetExplanation Dispatcher::explain(const RequestSize& size) const {
   const Policy& policy = router_.policy();
   FleetExplanation out{.fleet = options_.fleet,
@@ -254,6 +402,8 @@ FleetSnapshot Dispatcher::snapshot(bool with_leases) const {
   out.waiting = router_.waiting();
   out.rounds = rounds_;
   out.admissions = admissions_;
+  out.forced_holds = forced_holds_;
+  out.holds_expired = holds_expired_;
   if (with_leases) out.leases = ledger.leases();
   for (std::uint32_t w = 0; w < ledger.worker_count(); ++w) {
     out.workers.push_back(ledger.worker(WorkerId{w}));

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <deque>
 #include <expected>
 #include <functional>
 #include <memory>
@@ -19,6 +20,8 @@
 #include "net/event.hpp"
 #include "net/io_thread.hpp"
 #include "policy/router.hpp"
+#include "proxy/prefill_book.hpp"
+#include "proxy/rate_meter.hpp"
 #include "proxy/step_clock.hpp"
 
 namespace balanceroute::proxy {
@@ -26,10 +29,12 @@ namespace balanceroute::proxy {
 enum class PlacementError : std::uint8_t {
   QueueFull,         // as many requests wait as may
   NoWorkerReady,     // nobody takes admissions
+  NoPrefillReady,    // no prefill instance answers
   TooManySequences,  // more answers than any worker has slots
   TooManyTokens,
-  Timeout,    // no worker within the deadline
-  Cancelled,  // the client left
+  Timeout,      // no worker within the deadline
+  HoldExpired,  // no worker while its KV may be held for it
+  Cancelled,    // the client left
   Internal
 };
 
@@ -48,6 +53,9 @@ struct Placed {
 struct RequestSize {
   Tokens prompt;           // of one sequence, estimated
   std::int32_t sequences;  // decoded side by side
+  bool reports = true;     // its answer is streamed, so that its tokens are seen
+  // Its KV comes from a prefill instance, which may hold it so long.
+  std::optional<net::TimePoint> hold_until{};
 };
 
 class Dispatcher;
@@ -83,8 +91,12 @@ class Placement {
 struct GroupSpec {
   std::string name;
   std::int32_t slots;
-  KvSpace kv;                            // of one worker
-  std::vector<std::string> worker_urls;  // one for each rank
+  KvSpace kv;  // of one worker
+  struct Member {
+    std::string url;
+    std::int32_t rank;  // among those behind that URL
+  };
+  std::vector<Member> workers;
 };
 
 struct DispatcherOptions {
@@ -93,7 +105,9 @@ struct DispatcherOptions {
   bool barrier = true;
   net::Duration round_delay = std::chrono::milliseconds{3};
   std::size_t waiting_limit = 16'384;
-  std::uint64_t seed = 0;  // of the policy's own draws
+  std::int32_t overcommit = 2;                   // requests beyond a worker's slots whose KV can wait no longer
+  std::size_t transfers_limit = std::size_t{8};  // of one worker at once
+  std::uint64_t seed = 0;                        // of the policy's own draws
 };
 
 // What an operator sees of a fleet at one moment.
@@ -115,6 +129,9 @@ struct FleetSnapshot {
   std::size_t waiting = 0;
   std::uint64_t rounds = 0;
   std::uint64_t admissions = 0;
+  std::uint64_t forced_holds = 0;
+  std::uint64_t holds_expired = 0;
+  std::optional<PrefillSnapshot> prefill;
 };
 
 // What a fleet's policy thinks of each worker for one request.
@@ -142,6 +159,17 @@ class Dispatcher {
   // `home_index` is the number of the I/O thread `home`.
   Placement request(net::IoThread& home, std::size_t home_index, RequestSize size);
 
+  // What the prefill side goes by: requests that wait for a worker, and room for them now and soon. Deciding thread.
+  struct PoolState {
+    std::size_t waiting = 0;
+    std::size_t free_slots = 0;
+    std::size_t workers_ready = 0;
+    std::optional<double> releases_per_second;  // smoothed; nothing before the first
+  };
+  PoolState pool_state() const;
+  // Called on the deciding thread whenever the pool may have become smaller.
+  void on_pool_change(std::function<void()> changed) { pool_changed_ = std::move(changed); }
+
   // Sums up the state; `with_leases` lists every lease.
   FleetSnapshot snapshot(bool with_leases) const;
   // Of a request that would come now.
@@ -155,9 +183,15 @@ class Dispatcher {
   using State = Placement::State;
 
   struct Entry {
+    Request request;
     std::shared_ptr<State> state;  // until it is answered
     Lease lease;
-    bool answered = false;
+    bool reports = true;
+    bool transfers = false;            // counted among its worker's transfers once it is given one
+    std::optional<WorkerId> carrying;  // the worker that fetches its KV now
+    std::optional<WorkerId> ahead;     // sent there before a slot was free
+    std::optional<Placed> placed;      // chosen, and held back until the worker has fetched more
+    net::TimePoint sent{};
   };
   struct GroupPace {
     Steps steps{0};
@@ -165,23 +199,41 @@ class Dispatcher {
     double step_seconds = 0;
   };
 
-  void submit(const Request& request, std::shared_ptr<State> state);
+  void submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
   void first_token(RequestId request);
   // `generated`: by each sequence of a request that is complete; none of one that was given up.
   void leave(RequestId request, std::optional<Tokens> generated);
   void schedule_round();
   void run_round();
   void follow_steps();
+  void presume_running();
+  void hand_out(Entry& entry, const Placed& placed);
+  void end_transfer(Entry& entry);
+  void reap();
+  std::optional<WorkerId> worker_beyond_slots() const;
+  void seat_those_ahead();
+  void leave_line(const Entry& entry);
   net::Duration delay() const;
   static void answer(const std::shared_ptr<State>& state, std::expected<Placed, PlacementError> result);
 
   net::IoThread& decider_;
+  std::function<void()> pool_changed_ = [] {};
+  RateMeter releases_{std::chrono::seconds{10}};
   DispatcherOptions options_;
   Router router_;
   StepClock step_clock_;
   std::vector<GroupPace> paces_;
   std::unordered_map<RequestId, Entry> entries_;
   net::Timer round_timer_;
+  std::deque<std::pair<net::TimePoint, RequestId>> holds_;  // by their end; may name requests that have left
+  net::Timer hold_timer_;
+  std::vector<std::deque<RequestId>> ahead_;                     // by worker: those sent before a slot was free
+  std::vector<std::size_t> transfers_;                           // by worker
+  std::vector<std::deque<RequestId>> held_back_;                 // by worker: chosen, waiting for a transfer to end
+  std::deque<std::pair<net::TimePoint, RequestId>> unreported_;  // when they will run, presumably
+  double first_token_seconds_ = 0;                               // from admission, smoothed
+  std::uint64_t forced_holds_ = 0;
+  std::uint64_t holds_expired_ = 0;
   std::uint64_t rounds_ = 0;
   std::uint64_t admissions_ = 0;
   std::atomic<std::uint64_t> next_request_{0};

@@ -1,6 +1,7 @@
 #include "proxy/fleet.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
@@ -14,6 +15,11 @@ net::Duration milliseconds(double count) {
   return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{count});
 }
 
+net::ClientOptions client_options_of(const ServeParams& serve) {
+  return {.connect_timeout = milliseconds(serve.timeouts.connect_ms),
+          .idle_limit = milliseconds(serve.timeouts.worker_idle_ms)};
+}
+
 // Whether every group has workers that wait for each other.
 bool all_wait(const FleetParams& fleet) {
   return fleet.barrier && std::ranges::all_of(fleet.groups, [](const GroupParams& group) {
@@ -25,6 +31,8 @@ bool all_wait(const FleetParams& fleet) {
 
 }  // namespace
 
+Fleet::Fleet(FleetParams params) : params_{std::move(params)}, dialect_{make_dialect(params_.dialect_kind())} {}
+
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
                                                                net::IoThread& decider, net::IoThreads& threads) {
   auto policy = make_policy(chosen_for(params.policy, all_wait(params)), {.load_model = params.load_model.model()});
@@ -33,14 +41,13 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   std::vector<GroupSpec> groups;
   for (const GroupParams& group : params.groups) {
     GroupSpec spec{
-        .name = group.name, .slots = static_cast<std::int32_t>(group.slots), .kv = group.kv.space(), .worker_urls = {}};
+        .name = group.name, .slots = static_cast<std::int32_t>(group.slots), .kv = group.kv.space(), .workers = {}};
     for (const WorkerParams& worker : group.workers) {
-      const auto first = net::parse_http_url(worker.url);
-      if (!first) return std::unexpected(worker.url + ": " + first.error());
-      for (std::int64_t rank = 0; rank < worker.ranks; ++rank) {
-        const net::Endpoint endpoint{first->host, static_cast<std::uint16_t>(first->port + rank)};
-        spec.worker_urls.push_back("http://" + endpoint.authority());
-        fleet->workers_.push_back(endpoint);
+      auto addresses = addresses_of(worker);
+      if (!addresses) return std::unexpected(worker.url + ": " + addresses.error());
+      for (WorkerAddress& address : *addresses) {
+        spec.workers.push_back({"http://" + address.endpoint.authority(), address.rank});
+        fleet->workers_.push_back(std::move(address));
       }
     }
     fleet->largest_slots_ = std::max(fleet->largest_slots_, spec.slots);
@@ -59,14 +66,64 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
                         .barrier = params.barrier,
                         .round_delay = milliseconds(params.round_delay_ms),
                         .waiting_limit = static_cast<std::size_t>(serve.limits.waiting_requests),
+                        .overcommit = static_cast<std::int32_t>(params.prefill.overcommit),
+                        .transfers_limit = static_cast<std::size_t>(params.prefill.max_transfers_in_flight),
                         .seed = std::random_device{}()},
       groups);
-  const net::ClientOptions client_options{.connect_timeout = milliseconds(serve.timeouts.connect_ms),
-                                          .idle_limit = milliseconds(serve.timeouts.worker_idle_ms)};
+  const net::ClientOptions client_options = client_options_of(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     fleet->clients_.emplace_back(threads.at(i), fleet->workers_, client_options);
   }
+  if (const auto added = fleet->add_prefill_side(serve, threads); !added) return std::unexpected(added.error());
   return fleet;
+}
+
+std::expected<void, std::string> Fleet::add_prefill_side(const ServeParams& serve, net::IoThreads& threads) {
+  if (dialect_->order() == LegOrder::DecodeOnly) return {};
+  const PrefillParams& prefill = params_.prefill;
+  for (const PrefillInstanceParams& instance : prefill.instances) {
+    const auto endpoint = net::parse_http_url(instance.url);
+    if (!endpoint) return std::unexpected(instance.url + ": " + endpoint.error());
+    for (std::int64_t rank = 0; rank < instance.ranks; ++rank) {
+      prefill_peers_.push_back({.endpoint = *endpoint,
+                                .rank = static_cast<std::int32_t>(rank),
+                                .ranks = static_cast<std::int32_t>(instance.ranks),
+                                .bootstrap_port = static_cast<std::uint16_t>(instance.bootstrap_port)});
+    }
+  }
+  PrefillOptions options{.book = {.instances = prefill_peers_.size(), .engine_lease = milliseconds(prefill.lease_ms)},
+                         .waiting_limit = static_cast<std::size_t>(serve.limits.waiting_requests),
+                         .hold_limit = milliseconds(prefill.hold_limit_ms)};
+  const PolicyParams policy = with_preset(params_.policy);
+  if (policy.r_max != PolicyParams::kAuto) options.candidates = static_cast<std::size_t>(policy.r_max);
+  if (prefill.kv_high_water_tokens != PrefillParams::kUnlimited) {
+    options.book.high_water = Tokens{prefill.kv_high_water_tokens};
+  }
+  prefills_ = std::make_unique<PrefillDispatcher>(*dispatcher_, options);
+  const net::ClientOptions client_options = client_options_of(serve);
+  for (std::size_t i = 0; i < threads.size(); ++i) {
+    prefill_clients_.emplace_back(threads.at(i), prefill_peers_, client_options);
+  }
+  return {};
+}
+
+void Fleet::rename_model(BodyEdit& edit, std::string_view asked) const {
+  const auto model = engine_model(asked);
+  if (model && *model != asked) edit.set(Member::Model, nlohmann::json(*model).dump());
+}
+
+void Fleet::name_rank(net::HttpRequest& request, BodyEdit& edit, WorkerId worker) const {
+  const WorkerAddress& to = address(worker);
+  if (to.naming == RankNaming::Header) request.headers.add("X-data-parallel-rank", std::to_string(to.rank));
+  if (to.naming == RankNaming::Body) edit.add("routed_dp_rank", std::to_string(to.rank));
+}
+
+void Fleet::name_prefill_rank(net::HttpRequest& request, PrefillId id) const {
+  // SGLang's room says the rank already.
+  const PrefillPeer& to = peer(id);
+  if (to.ranks > 1 && params_.dialect_kind() != DialectKind::Sglang) {
+    request.headers.add("X-data-parallel-rank", std::to_string(to.rank));
+  }
 }
 
 std::optional<std::string_view> Fleet::engine_model(std::string_view asked) const {

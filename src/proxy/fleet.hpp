@@ -11,7 +11,10 @@
 
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
+#include "proxy/dialects/dialect.hpp"
 #include "proxy/dispatcher.hpp"
+#include "proxy/prefill_clients.hpp"
+#include "proxy/prefill_dispatcher.hpp"
 #include "proxy/prompt_estimator.hpp"
 #include "proxy/serve_params.hpp"
 #include "proxy/worker_clients.hpp"
@@ -35,20 +38,37 @@ class Fleet {
   Dispatcher& dispatcher() { return *dispatcher_; }
   WorkerClients& clients(std::size_t thread) { return clients_[thread]; }
   PromptEstimator& estimator() { return estimator_; }
-  const net::Endpoint& endpoint(WorkerId worker) const { return workers_[worker.value()]; }
+  const WorkerAddress& address(WorkerId worker) const { return workers_[worker.value()]; }
+  // Makes the body name the model as the engine does, and the request or the body the worker's rank.
+  void rename_model(BodyEdit& edit, std::string_view asked) const;
+  void name_rank(net::HttpRequest& request, BodyEdit& edit, WorkerId worker) const;
+
+  const Dialect& dialect() const { return *dialect_; }
+  // None with a dialect that has no prefill side.
+  PrefillDispatcher* prefills() { return prefills_.get(); }
+  PrefillClients& prefill_clients(std::size_t thread) { return prefill_clients_[thread]; }
+  const std::vector<PrefillPeer>& prefill_peers() const { return prefill_peers_; }
+  const PrefillPeer& peer(PrefillId id) const { return prefill_peers_[id.value()]; }
+  void name_prefill_rank(net::HttpRequest& request, PrefillId id) const;
+
   std::size_t worker_count() const { return workers_.size(); }
   // What requests bring before a worker is known to be too small.
   std::int32_t largest_slots() const { return largest_slots_; }
 
  private:
-  explicit Fleet(FleetParams params) : params_{std::move(params)} {}
+  explicit Fleet(FleetParams params);
+  std::expected<void, std::string> add_prefill_side(const ServeParams& serve, net::IoThreads& threads);
 
   FleetParams params_;
-  std::vector<net::Endpoint> workers_;  // by WorkerId
+  std::vector<WorkerAddress> workers_;  // by WorkerId
   std::int32_t largest_slots_ = 0;
   std::unordered_map<std::string, std::string> models_;  // asked name -> engine's name
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<WorkerClients> clients_;  // one for each I/O thread
+  std::unique_ptr<Dialect> dialect_;
+  std::vector<PrefillPeer> prefill_peers_;  // by PrefillId
+  std::unique_ptr<PrefillDispatcher> prefills_;
+  std::vector<PrefillClients> prefill_clients_;  // one for each I/O thread
   PromptEstimator estimator_;
 };
 

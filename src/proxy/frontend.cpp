@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "proxy/dialects/layerwise_dialect.hpp"
 #include "proxy/openai_error.hpp"
 
 namespace balanceroute::proxy {
@@ -32,7 +33,7 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     bool posts;
   };
   static constexpr std::array kRoutes{Route{"/v1/chat/completions", true}, Route{"/v1/completions", true},
-                                      Route{"/v1/models", false}};
+                                      Route{"/v1/models", false}, Route{"/v1/metaserver", true}};
   const auto route = std::ranges::find(kRoutes, path, &Route::path);
   if (route == kRoutes.end() && !StatusRoutes::has(path)) {
     service_.metrics.unknown_path();
@@ -52,6 +53,8 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     co_await generate(exchange, GenerationKind::ChatCompletion);
   } else if (path == "/v1/completions") {
     co_await generate(exchange, GenerationKind::TextCompletion);
+  } else if (path == "/v1/metaserver") {
+    co_await take_callback(exchange);
   } else if (path == "/v1/models") {
     co_await list_models(exchange);
   } else {
@@ -62,6 +65,29 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
 net::asio::awaitable<void> Frontend::generate(net::HttpExchange& exchange, GenerationKind kind) {
   Generation generation{service_, exchange, kind};
   co_await generation.run();
+}
+
+net::asio::awaitable<void> Frontend::take_callback(net::HttpExchange& exchange) {
+  std::string object = exchange.request().body;
+  const auto json = nlohmann::json::parse(object, nullptr, false);
+  if (!json.is_object() || !json.contains("request_id") || !json["request_id"].is_string()) {
+    co_await exchange.respond(error_response(client_error(400, "bad_body", "request_id: expected a string")));
+    co_return;
+  }
+  std::string id = json["request_id"].get<std::string>();
+  const std::string request{request_of_child(id)};
+  const net::TimePoint deadline =
+      service_.clock.now() + std::chrono::duration_cast<net::Duration>(
+                                 std::chrono::duration<double, std::milli>{service_.params.timeouts.first_byte_ms});
+  const auto answer =
+      co_await service_.callbacks.call(exchange.thread(), request, std::move(id), std::move(object), deadline);
+  net::HttpResponse response = net::json_response(200, R"({"status":"ok"})");
+  if (answer == CallbackBoard::Answer::Unknown) {
+    response = error_response(client_error(404, "unknown_request", "no request of that id waits for a prefill"));
+  } else if (answer == CallbackBoard::Answer::Failed) {
+    response = error_response({502, "server_error", "prefill_failed", "no prefill engine did it"});
+  }
+  co_await exchange.respond(std::move(response));
 }
 
 net::asio::awaitable<void> Frontend::list_models(net::HttpExchange& exchange) {

@@ -20,6 +20,8 @@ class Frontend {
 
  private:
   net::asio::awaitable<void> generate(net::HttpExchange& exchange, GenerationKind kind);
+  // A decode engine asks for the prefill of a request that it has (dialect ascend_layerwise).
+  net::asio::awaitable<void> take_callback(net::HttpExchange& exchange);
   net::asio::awaitable<void> list_models(net::HttpExchange& exchange);
   net::asio::awaitable<void> forward_to_any_worker(net::HttpExchange& exchange);
 

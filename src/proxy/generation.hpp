@@ -1,15 +1,21 @@
-// generation.hpp - the life of one chat or text completion: read, place, send, relay, release.
+// generation.hpp - the life of one chat or text completion: read, prefill, place, send, relay, release.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "net/server.hpp"
+#include "proxy/background_tasks.hpp"
+#include "proxy/callback_board.hpp"
+#include "proxy/decode_answer.hpp"
+#include "proxy/failure.hpp"
 #include "proxy/fleet.hpp"
-#include "proxy/openai_error.hpp"
+#include "proxy/leg_pair.hpp"
+#include "proxy/prefill_leg.hpp"
 #include "proxy/request_body.hpp"
 #include "proxy/request_record.hpp"
 #include "proxy/serve_params.hpp"
@@ -25,14 +31,18 @@ struct ServiceContext {
   telemetry::RouterMetrics& metrics;
   spdlog::logger& log;
   std::vector<std::unique_ptr<Fleet>>& fleets;
+  BackgroundTasks& background;
+  CallbackBoard& callbacks;
+  const std::uint16_t& client_port;  // bound
 
   std::size_t index_of(const net::IoThread& thread) const;
 };
 
 // Generation carries one request from its body to the last byte of its answer.
-//   Bytes    the body goes on unchanged but for an alias of the model and the wish for a usage event; stream events
-//   come
-//            back as they were, but for the usage event that the client did not ask for.
+//   Order    the dialect of the fleet says it: a decode leg alone; a prefill leg and then a decode leg; both at once.
+//            What waits for a worker is a prefilled request in the second case, an untouched one in the others.
+//   Bytes    the body goes on unchanged but for an alias of the model, the wish for a usage event and what the dialect
+//            wants; stream events come back as they were, but for the usage event that the client did not ask for.
 //   Ends     one final log line and one metric; slots and load are given back at the last token, or when this object
 //            ends, whatever happened. An answer that breaks off never looks like a whole one.
 //   Threads  the exchange's thread.
@@ -44,20 +54,49 @@ class Generation {
 
  private:
   class Relay;
+  // What a stage of a request's life ends with: nothing, or why there will be no answer.
+  using Stage = net::asio::awaitable<std::optional<Failure>>;
 
-  net::asio::awaitable<void> fail(telemetry::Outcome outcome, ApiError error, std::string log_reason = {});
+  // generation.cpp: the request as a whole.
+  std::optional<Failure> read();
+  std::optional<Failure> refused_header() const;
   Fleet* find_fleet();
-  RequestSize size() const;
+  Stage serve();
+  Stage place(Tokens prompt);
+  net::asio::awaitable<void> fail(Failure failure);
+
+  // generation_legs.cpp: what is sent, in each order.
+  Stage prefill_first();
+  Stage prefill_and_place(Turn first_turn);
+  void leave_kv();
+  Stage open_decode();
+  Stage open_together();
+  Stage open_on_callback();
+  Stage until_decode_begins(LegPair& pair);
+  Stage prefill_on(PrefillId instance);
+  net::asio::awaitable<std::expected<PrefillId, Failure>> prefill_instance(Turn turn, std::optional<PrefillId> avoid);
+  std::optional<Failure> without_prefill(std::string reason);
+  net::asio::awaitable<std::optional<std::string>> meeting_point(PrefillId instance);
+  void begin_try();
+  std::string callback_url() const;
+  net::HttpRequest leg_request() const;
+  net::HttpRequest prefill_request(PrefillId instance) const;
+  net::HttpRequest decode_request() const;
+
+  // generation_relay.cpp: the answer.
+  net::asio::awaitable<void> relay();
+  net::asio::awaitable<void> relay_whole();
+  net::asio::awaitable<void> relay_stream();
+  net::HttpResponse client_head(const net::HttpResponse& upstream) const;
+  void learn(const std::optional<Usage>& usage);
+  void decode_has_begun();
+
+  // An estimate, of one prompt; exact for token ids.
+  Tokens prompt_size() const;
   // Of so many tokens in all answers, those of one.
   std::int64_t tokens_each(std::int64_t tokens) const { return (tokens + body_.sequences - 1) / body_.sequences; }
-  net::HttpRequest upstream_request() const;
-  std::string upstream_body() const;
-  std::optional<ApiError> refused_header() const;
-  net::asio::awaitable<void> relay_whole(net::HttpCall& call);
-  net::asio::awaitable<void> relay_stream(net::HttpCall& call);
-  net::HttpResponse client_head(const net::HttpResponse& upstream) const;
   net::TimePoint after(double milliseconds) const;
-  void learn(const std::optional<Usage>& usage);
+  net::IoThread& thread() { return exchange_.thread(); }
 
   ServiceContext& service_;
   net::HttpExchange& exchange_;
@@ -65,9 +104,12 @@ class Generation {
   std::size_t thread_index_;
   RequestRecord record_;
   GenerationBody body_;
-  std::string engine_model_;
   Fleet* fleet_ = nullptr;
+  SharedClaim claim_ = std::make_shared<std::optional<PrefillClaim>>();
   std::optional<Placement> placement_;
+  WorkerId worker_;
+  Handover handover_;
+  std::optional<DecodeAnswer> answer_;
 };
 
 }  // namespace balanceroute::proxy

@@ -24,8 +24,18 @@ constexpr std::array<std::string_view, 10> kEngineMembers{"kv_transfer_params",
                                                           "batch_kv_transfer_params",
                                                           "disagg_prefill_resp"};
 
-constexpr std::array<std::string_view, 7> kReadMembers{"model",   "stream",   "stream_options", "n",
-                                                       "best_of", "messages", "prompt"};
+// By Member.
+constexpr std::array<std::string_view, kMembers> kReadMembers{"model",
+                                                              "stream",
+                                                              "stream_options",
+                                                              "n",
+                                                              "best_of",
+                                                              "max_tokens",
+                                                              "max_completion_tokens",
+                                                              "min_tokens",
+                                                              "min_completion_tokens",
+                                                              "messages",
+                                                              "prompt"};
 
 constexpr std::int64_t kMaxSequences = 65'536;
 
@@ -89,8 +99,10 @@ class BodyReader {
   Read read_field(simdjson::simdjson_result<ondemand::field> result) {
     ondemand::field field;
     if (const auto failure = std::move(result).get(field)) return std::unexpected(not_json(failure));
+    const auto begin = static_cast<std::size_t>(field.key().raw() - 1 - text_.data());  // with its quote
     std::string_view key;
     if (const auto failure = field.unescaped_key().get(key)) return std::unexpected(not_json(failure));
+    body_.member_begins.push_back(begin);
     if (std::ranges::find(kEngineMembers, key) != kEngineMembers.end()) {
       return std::unexpected(BodyError{"'" + std::string{key} + "' may not be sent by clients", std::string{key}});
     }
@@ -100,19 +112,27 @@ class BodyReader {
       if (const auto failure = raw_json(field.value()).get(skipped)) return std::unexpected(not_json(failure));
       return {};
     }
-    bool& seen = seen_[static_cast<std::size_t>(known - kReadMembers.begin())];
-    if (std::exchange(seen, true)) return std::unexpected(wrong(*known, "it once, but the body has it twice"));
-    return read_member(*known, field.value());
+    auto& place = body_.places[static_cast<std::size_t>(known - kReadMembers.begin())];
+    if (place) return std::unexpected(wrong(*known, "it once, but the body has it twice"));
+    place = MemberPlace{.index = body_.member_begins.size() - 1, .value = {}};
+    return read_member(*known, *place, field.value());
   }
 
-  Read read_member(std::string_view name, ondemand::value value) {
+  Read read_member(std::string_view name, MemberPlace& place, ondemand::value value) {
+    if (name == "messages" && kind_ == GenerationKind::ChatCompletion) return read_messages(place, value);
+    if (name == "prompt" && kind_ == GenerationKind::TextCompletion) return read_prompt(place, value);
+    if (name == "stream_options") return read_stream_options(place, value);
+    const bool scalar = name == "model" || name == "stream" || name == "n" || name == "best_of";
+    if (!scalar) {
+      std::string_view raw;
+      if (const auto failure = raw_json(value).get(raw)) return std::unexpected(not_json(failure));
+      place.value = span_of(raw);
+      return {};
+    }
+    place.value = span_of(trimmed(value.raw_json_token()));
     if (name == "model") return read_model(value);
     if (name == "stream") return read_bool(name, value, body_.stream);
-    if (name == "stream_options") return read_stream_options(value);
-    if (name == "n") return read_count(name, value, n_);
-    if (name == "best_of") return read_count(name, value, best_of_);
-    if (name == "messages") return kind_ == GenerationKind::ChatCompletion ? read_messages(value) : skip(value);
-    return kind_ == GenerationKind::TextCompletion ? read_prompt(value) : skip(value);
+    return read_count(name, value, name == "n" ? n_ : best_of_);
   }
 
   Read skip(ondemand::value value) {
@@ -122,7 +142,6 @@ class BodyReader {
   }
 
   Read read_model(ondemand::value value) {
-    body_.model_span = span_of(trimmed(value.raw_json_token()));
     std::string_view model;
     if (value.get_string().get(model)) return std::unexpected(wrong("model", "a string"));
     body_.model = model;
@@ -145,12 +164,12 @@ class BodyReader {
     return {};
   }
 
-  Read read_stream_options(ondemand::value value) {
+  Read read_stream_options(MemberPlace& place, ondemand::value value) {
     StreamOptions options;
     ondemand::json_type type{};
     if (const auto failure = value.type().get(type)) return std::unexpected(not_json(failure));
     if (type == ondemand::json_type::null) {
-      options.span = span_of(trimmed(value.raw_json_token()));
+      options.span = place.value = span_of(trimmed(value.raw_json_token()));
       body_.stream_options = options;
       return {};
     }
@@ -160,7 +179,7 @@ class BodyReader {
     if (value.get_object().get(object)) return std::unexpected(wrong("stream_options", "an object"));
     if (const auto failure = object.raw_json().get(raw)) return std::unexpected(not_json(failure));
     if (const auto failure = object.reset().get(has_members)) return std::unexpected(not_json(failure));
-    options.span = span_of(raw);
+    options.span = place.value = span_of(raw);
     options.is_object = true;
     options.is_empty = !has_members;
     for (auto field : object) {
@@ -183,21 +202,25 @@ class BodyReader {
     return {};
   }
 
-  Read read_messages(ondemand::value value) {
+  Read read_messages(MemberPlace& place, ondemand::value value) {
     ondemand::array messages;
     std::string_view raw;
     if (value.get_array().get(messages) || messages.raw_json().get(raw)) {
       return std::unexpected(wrong("messages", "an array"));
     }
+    place.value = span_of(raw);
     body_.prompt_bytes = raw.size();
     return {};
   }
 
   // A string, a list of strings, a list of token ids, or a list of lists of token ids.
-  Read read_prompt(ondemand::value value) {
+  Read read_prompt(MemberPlace& place, ondemand::value value) {
     ondemand::json_type type{};
     if (const auto failure = value.type().get(type)) return std::unexpected(not_json(failure));
-    if (type == ondemand::json_type::string) return count_text(value);
+    if (type == ondemand::json_type::string) {
+      place.value = span_of(trimmed(value.raw_json_token()));
+      return count_text(value);
+    }
     if (type != ondemand::json_type::array) return std::unexpected(wrong("prompt", "a string or an array"));
     std::int64_t ids = 0;
     prompts_ = 0;
@@ -239,13 +262,14 @@ class BodyReader {
   }
 
   std::expected<GenerationBody, BodyError> finish() {
-    if (!seen_[0]) return std::unexpected(BodyError{"'model' is missing", "model"});
+    if (!body_.place(Member::Model)) return std::unexpected(BodyError{"'model' is missing", "model"});
     const std::string_view text{text_.data(), text_.size()};
     const std::size_t open = text.find('{');
     body_.object = {open, text.rfind('}') + 1 - open};
     const std::int64_t sequences = prompts_ * std::max(n_, best_of_);
     if (sequences > kMaxSequences) return std::unexpected(wrong("n", "at most 65536 answers in all"));
     body_.sequences = static_cast<std::int32_t>(sequences);
+    body_.prompts = static_cast<std::int32_t>(prompts_);
     body_.prompt_bytes /= static_cast<std::size_t>(prompts_);
     if (nested_ids_ > 0) body_.prompt_tokens = nested_ids_ / prompts_;
     return std::move(body_);
@@ -258,7 +282,6 @@ class BodyReader {
   GenerationKind kind_;
   simdjson::padded_string text_;
   GenerationBody body_;
-  std::array<bool, kReadMembers.size()> seen_{};
   std::int64_t n_ = 1;
   std::int64_t best_of_ = 1;
   std::int64_t prompts_ = 1;
@@ -287,19 +310,65 @@ std::string Splice::apply() const {
   return out.append(original_.substr(at));
 }
 
-void ask_for_usage(const GenerationBody& body, Splice& splice) {
-  constexpr std::string_view kMember = "\"include_usage\":true";
-  if (!body.stream_options) {
-    // Before the closing brace; the object has at least its model.
-    splice.insert(body.object.offset + body.object.length - 1, ",\"stream_options\":{" + std::string{kMember} + "}");
-  } else if (!body.stream_options->is_object) {
-    splice.replace(body.stream_options->span, "{" + std::string{kMember} + "}");
-  } else if (body.stream_options->include_usage) {
-    if (!*body.stream_options->include_usage) splice.replace(body.stream_options->include_usage_span, "true");
+std::string_view name_of(Member member) {
+  return kReadMembers[static_cast<std::size_t>(member)];
+}
+
+void BodyEdit::set(Member member, std::string value) {
+  if (const auto& place = body_.place(member)) {
+    splice_.replace(place->value, std::move(value));
   } else {
-    splice.insert(body.stream_options->span.offset + 1,
-                  std::string{kMember} + (body.stream_options->is_empty ? "" : ","));
+    add(name_of(member), value);
   }
+}
+
+void BodyEdit::set_if_present(Member member, std::string value) {
+  if (const auto& place = body_.place(member)) splice_.replace(place->value, std::move(value));
+}
+
+void BodyEdit::drop(Member member) {
+  if (const auto& place = body_.place(member)) dropped_.push_back(place->index);
+}
+
+void BodyEdit::add(std::string_view name, std::string_view value) {
+  if (!added_.empty()) added_.push_back(',');
+  added_.append("\"").append(name).append("\":").append(value);
+}
+
+void BodyEdit::ask_for_usage() {
+  constexpr std::string_view kMember = "\"include_usage\":true";
+  const auto& options = body_.stream_options;
+  if (!options) {
+    add(name_of(Member::StreamOptions), "{" + std::string{kMember} + "}");
+  } else if (!options->is_object) {
+    splice_.replace(options->span, "{" + std::string{kMember} + "}");
+  } else if (options->include_usage) {
+    if (!*options->include_usage) splice_.replace(options->include_usage_span, "true");
+  } else {
+    splice_.insert(options->span.offset + 1, std::string{kMember} + (options->is_empty ? "" : ","));
+  }
+}
+
+// A member goes with the comma after it; the last ones, which have none, with the comma before them.
+std::string BodyEdit::apply() && {
+  std::ranges::sort(dropped_);
+  std::size_t kept = body_.member_begins.size();  // those from here on are left out
+  while (!dropped_.empty() && dropped_.back() == kept - 1) {
+    --kept;
+    dropped_.pop_back();
+  }
+  const std::size_t close = body_.object.offset + body_.object.length - 1;
+  for (const std::size_t index : dropped_) leave_out(body_.member_begins[index], body_.member_begins[index + 1]);
+  if (kept < body_.member_begins.size()) {
+    // The model stays at least, so there is a comma.
+    leave_out(splice_.original().rfind(',', body_.member_begins[kept]), close);
+  }
+  if (!added_.empty()) splice_.insert(close, "," + added_);
+  return splice_.apply();
+}
+
+void BodyEdit::leave_out(std::size_t begin, std::size_t end) {
+  splice_.replace({begin, end - begin}, {});
 }
 
 }  // namespace balanceroute::proxy

@@ -4,6 +4,7 @@
 // the engine as the client wrote them (engine-protocols 4, OpenAI chat and text completions).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <expected>
@@ -22,6 +23,30 @@ struct Span {
   std::size_t length = 0;
 };
 
+// Members of the body that legs of a request may have to set or leave out.
+enum class Member : std::uint8_t {
+  Model,
+  Stream,
+  StreamOptions,
+  N,
+  BestOf,
+  MaxTokens,
+  MaxCompletionTokens,
+  MinTokens,
+  MinCompletionTokens,
+  Messages,
+  Prompt
+};
+inline constexpr std::size_t kMembers = 11;
+
+std::string_view name_of(Member member);
+
+// Where a member is: its number among all members of the body, and its value.
+struct MemberPlace {
+  std::size_t index = 0;
+  Span value;
+};
+
 struct StreamOptions {
   Span span;               // the whole value
   bool is_object = false;  // false for null
@@ -34,14 +59,17 @@ struct StreamOptions {
 // prompt_tokens is exact and given only for token-id prompts.
 struct GenerationBody {
   std::string model;
-  Span model_span;
   bool stream = false;
   std::optional<StreamOptions> stream_options;
   std::int32_t sequences = 1;  // answers generated: prompts times the larger of n and best_of
+  std::int32_t prompts = 1;
   std::size_t prompt_bytes = 0;
   std::optional<std::int64_t> prompt_tokens;
-  Span object;  // from the opening brace to the closing one
+  Span object;                             // from the opening brace to the closing one
+  std::vector<std::size_t> member_begins;  // of every member, where its name begins
+  std::array<std::optional<MemberPlace>, kMembers> places;
 
+  const std::optional<MemberPlace>& place(Member member) const { return places[static_cast<std::size_t>(member)]; }
   bool client_wants_usage() const { return stream_options && stream_options->include_usage.value_or(false); }
 };
 
@@ -61,7 +89,7 @@ class Splice {
   explicit Splice(std::string_view original) : original_{original} {}
   void replace(Span span, std::string text);
   void insert(std::size_t offset, std::string text) { replace({offset, 0}, std::move(text)); }
-  bool empty() const { return edits_.empty(); }
+  std::string_view original() const { return original_; }
   // The edits must not overlap.
   std::string apply() const;
 
@@ -74,7 +102,30 @@ class Splice {
   std::vector<Edit> edits_;  // by offset
 };
 
-// Makes a streaming request ask for the usage event.
-void ask_for_usage(const GenerationBody& body, Splice& splice);
+// BodyEdit makes the body of one leg out of the client's: members set, left out or added, everything else as it was.
+//   Use  each member is named at most once; the client's text must outlive it.
+class BodyEdit {
+ public:
+  BodyEdit(std::string_view text, const GenerationBody& body) : body_{body}, splice_{text} {}
+
+  // Gives the member this value, whether it was there or not.
+  void set(Member member, std::string value);
+  void set_if_present(Member member, std::string value);
+  void drop(Member member);
+  // A member that the client did not send.
+  void add(std::string_view name, std::string_view value);
+  // Makes a streaming request ask for the usage event.
+  void ask_for_usage();
+
+  std::string apply() &&;
+
+ private:
+  void leave_out(std::size_t begin, std::size_t end);
+
+  const GenerationBody& body_;
+  Splice splice_;
+  std::vector<std::size_t> dropped_;  // by number
+  std::string added_;                 // with commas between them
+};
 
 }  // namespace balanceroute::proxy

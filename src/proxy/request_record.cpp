@@ -22,7 +22,11 @@ RequestRecord::RequestRecord(telemetry::RouterMetrics& metrics, spdlog::logger& 
 
 RequestRecord::~RequestRecord() {
   const net::TimePoint now = clock_.now();
-  telemetry::RequestTimes times{.pool_wait = seconds(arrived_, placed_), .ttft = seconds(arrived_, first_token_)};
+  const bool prefilled_first = prefill_ended_ != net::kNever && prefill_ended_ <= placed_;
+  telemetry::RequestTimes times{.arrival_wait = seconds(arrived_, prefill_begun_),
+                                .prefill = seconds(prefill_begun_, prefill_ended_),
+                                .pool_wait = seconds(prefilled_first ? prefill_ended_ : arrived_, placed_),
+                                .ttft = seconds(arrived_, first_token_)};
   times.e2e = seconds(arrived_, now);
   const std::int64_t tokens_each = output_tokens / sequences;
   if (tokens_each > 1) times.tpot = seconds(first_token_, last_token_) / static_cast<double>(tokens_each - 1);
@@ -31,12 +35,19 @@ RequestRecord::~RequestRecord() {
       "request id={} client={} client_id={} path={} model={} outcome={} status={} worker={} stage={} score={} "
       "margin_tokens={} "
       "prompt_tokens={} "
-      "output_tokens={} pool_wait_ms={:.1f} ttft_ms={:.1f} tpot_ms={:.2f} e2e_ms={:.1f} reason={}",
+      "output_tokens={} prefill={} arrival_wait_ms={:.1f} prefill_ms={:.1f} pool_wait_ms={:.1f} ttft_ms={:.1f} "
+      "tpot_ms={:.2f} e2e_ms={:.1f} reason={}",
       id, telemetry::log_value(client), telemetry::log_value(client_id), telemetry::log_value(path),
       telemetry::log_value(model), telemetry::to_string(outcome_), status_, telemetry::log_value(worker_),
       where_ ? to_string(where_->stage) : "-", where_ ? where_->score : 0, where_ ? where_->margin.count() : 0,
-      prompt_tokens, output_tokens, milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot),
+      prompt_tokens, output_tokens, telemetry::log_value(prefill_), milliseconds(times.arrival_wait),
+      milliseconds(times.prefill), milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot),
       milliseconds(times.e2e), telemetry::log_value(reason_));
+}
+
+void RequestRecord::prefill_begun(std::string instance) {
+  if (prefill_begun_ == net::kNever) prefill_begun_ = clock_.now();
+  prefill_ = std::move(instance);
 }
 
 void RequestRecord::placed(std::string worker, const Placed& where) {

@@ -26,6 +26,9 @@ class RequestRecord {
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
+  // It has a prefill instance; the instance has answered.
+  void prefill_begun(std::string instance);
+  void prefill_ended() { prefill_ended_ = clock_.now(); }
   // It has a worker.
   void placed(std::string worker, const Placed& where);
   // `tokens` output tokens so far, over all answers of the request.
@@ -50,7 +53,10 @@ class RequestRecord {
   spdlog::logger& log_;
   const net::Clock& clock_;
   net::TimePoint arrived_;
+  net::TimePoint prefill_begun_ = net::kNever;
+  net::TimePoint prefill_ended_ = net::kNever;
   net::TimePoint placed_ = net::kNever;
+  std::string prefill_;
   std::string worker_;
   std::optional<Placed> where_;
   net::TimePoint first_token_ = net::kNever;

@@ -3,6 +3,7 @@
 #include <array>
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string_view>
@@ -13,7 +14,9 @@ namespace balanceroute::proxy {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kDialects{"aggregated"};
+constexpr std::array<std::string_view, 6> kDialects{"aggregated",    "vllm_nixl",        "ascend_mooncake",
+                                                    "vllm_mooncake", "ascend_layerwise", "sglang"};
+constexpr std::array<std::string_view, 3> kAddressings{"port", "header", "body"};
 constexpr std::array<std::string_view, 5> kLogLevels{"debug", "info", "warn", "error", "off"};
 constexpr double kHourMs = 3'600'000;
 constexpr double kDayMs = 24 * kHourMs;
@@ -22,7 +25,14 @@ constexpr double kDayMs = 24 * kHourMs;
 
 void WorkerParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"url", "Address of the engine server, as http://host:port.", true}, url);
-  visitor.integer({"ranks", "Decode ranks behind it, on consecutive ports from the URL's on."}, ranks, {1, 4096});
+  visitor.integer({"ranks", "Decode ranks behind it."}, ranks, {1, 4096});
+  visitor.choice({"addressing",
+                  "How a rank is named: port means consecutive ports from the URL's on; header means one port and "
+                  "X-data-parallel-rank, counted from 0 within the port; body means one port and routed_dp_rank "
+                  "(dialect sglang)."},
+                 addressing, kAddressings);
+  visitor.integer({"start_rank", "The engine's own number of the first of them: its label in the engine's metrics."},
+                  start_rank, {0, 65'535});
 }
 
 void GroupParams::visit_params(ParamVisitor& visitor) {
@@ -41,8 +51,10 @@ void ModelParams::visit_params(ParamVisitor& visitor) {
 void FleetParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"name", "Name of the fleet in logs and metrics."}, name);
   visitor.nested_list({"models", "Models that the fleet serves; none means every model name is passed on."}, models);
-  visitor.choice({"dialect", "How prefill and decode are arranged: aggregated means both in one engine."}, dialect,
-                 kDialects);
+  visitor.choice({"dialect",
+                  "How prefill and decode are arranged, and what engines want of a router to hand KV over "
+                  "(docs/dialects.md); aggregated means both in one engine."},
+                 dialect, kDialects);
   visitor.flag({"barrier", "Whether the workers of a group wait for each other in every decode step."}, barrier);
   visitor.nested({"policy", "How requests are given to workers."}, policy);
   visitor.nested({"load_model", "What a sequence makes its worker read in a step."}, load_model);
@@ -51,6 +63,11 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
                 "time if that is less."},
                round_delay_ms, {0, 100});
   visitor.nested_list({"groups", "Groups of decode workers.", true}, groups);
+  visitor.nested({"prefill", "The prefill side; none with dialect aggregated."}, prefill);
+}
+
+DialectKind FleetParams::dialect_kind() const {
+  return static_cast<DialectKind>(std::ranges::find(kDialects, dialect) - kDialects.begin());
 }
 
 void LimitParams::visit_params(ParamVisitor& visitor) {
@@ -91,6 +108,27 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.nested_list({"fleets", "Fleets of workers; each serves one set of models.", true}, fleets);
 }
 
+std::expected<std::vector<WorkerAddress>, std::string> addresses_of(const WorkerParams& worker) {
+  const auto first = net::parse_http_url(worker.url);
+  if (!first) return std::unexpected(first.error());
+  const bool ports = worker.addressing == "port";
+  if (ports && first->port + worker.ranks - 1 > 65'535) {
+    return std::unexpected("expected ports up to 65535 for " + std::to_string(worker.ranks) + " ranks");
+  }
+  std::vector<WorkerAddress> addresses;
+  for (std::int64_t rank = 0; rank < worker.ranks; ++rank) {
+    WorkerAddress address{.endpoint = *first, .engine_rank = worker.start_rank + rank};
+    if (ports) {
+      address.endpoint.port = static_cast<std::uint16_t>(first->port + rank);
+    } else {
+      address.rank = static_cast<std::int32_t>(rank);
+      address.naming = worker.addressing == "body" ? RankNaming::Body : RankNaming::Header;
+    }
+    addresses.push_back(std::move(address));
+  }
+  return addresses;
+}
+
 std::expected<ListenAddress, std::string> parse_listen_address(const std::string& text) {
   const auto colon = text.rfind(':');
   if (colon == std::string::npos) return std::unexpected("expected host:port");
@@ -128,6 +166,13 @@ void check_addresses(const ServeParams& params, Problems& problems) {
   }
 }
 
+// An address is one engine, wherever it is named.
+void claim_address(const net::Endpoint& endpoint, const std::string& key, std::map<std::string, std::string>& seen,
+                   Problems& problems) {
+  const auto [earlier, fresh] = seen.emplace(endpoint.authority(), key);
+  if (!fresh) add_problem(problems, key + ".url", endpoint.authority(), "is already the address of " + earlier->second);
+}
+
 // Returns the group's number of workers.
 std::size_t check_workers(const GroupParams& group, const std::string& key, std::map<std::string, std::string>& seen,
                           Problems& problems) {
@@ -136,22 +181,14 @@ std::size_t check_workers(const GroupParams& group, const std::string& key, std:
     const WorkerParams& worker = group.workers[w];
     const std::string worker_key = key + ".workers[" + std::to_string(w) + "]";
     count += static_cast<std::size_t>(worker.ranks);
-    const auto endpoint = net::parse_http_url(worker.url);
-    if (!endpoint) {
-      add_problem(problems, worker_key + ".url", worker.url, endpoint.error());
+    const auto addresses = addresses_of(worker);
+    if (!addresses) {
+      add_problem(problems, worker_key + ".url", worker.url, addresses.error());
       continue;
     }
-    if (endpoint->port + worker.ranks - 1 > 65'535) {
-      add_problem(problems, worker_key + ".ranks", std::to_string(worker.ranks), "expected ports up to 65535");
-      continue;
-    }
-    for (std::int64_t rank = 0; rank < worker.ranks; ++rank) {
-      const net::Endpoint address{endpoint->host, static_cast<std::uint16_t>(endpoint->port + rank)};
-      const auto [earlier, fresh] = seen.emplace(address.authority(), worker_key);
-      if (!fresh) {
-        add_problem(problems, worker_key + ".url", worker.url,
-                    address.authority() + " is already a worker of " + earlier->second);
-      }
+    for (const WorkerAddress& address : *addresses) {
+      if (address.rank > 0) continue;  // behind the same port as the one before
+      claim_address(address.endpoint, worker_key, seen, problems);
     }
   }
   return count;
@@ -169,6 +206,54 @@ void check_kv(const KvParams& kv, const KvParams& first, const std::string& key,
   }
 }
 
+void check_addressing(const FleetParams& fleet, const GroupParams& group, const std::string& key, Problems& problems) {
+  for (std::size_t w = 0; w < group.workers.size(); ++w) {
+    const WorkerParams& worker = group.workers[w];
+    if (worker.addressing == "body" && fleet.dialect_kind() != DialectKind::Sglang) {
+      add_problem(problems, key + ".workers[" + std::to_string(w) + "].addressing", worker.addressing,
+                  "expected port or header with dialect " + fleet.dialect);
+    }
+  }
+}
+
+void check_prefill(const ServeParams& params, const FleetParams& fleet, const std::string& key,
+                   std::map<std::string, std::string>& seen, Problems& problems) {
+  const PrefillParams& prefill = fleet.prefill;
+  const bool aggregated = fleet.dialect_kind() == DialectKind::Aggregated;
+  if (aggregated && !prefill.instances.empty()) {
+    add_problem(problems, key + ".prefill.instances", std::to_string(prefill.instances.size()),
+                "expected none with dialect aggregated, whose workers prefill by themselves");
+  }
+  if (!aggregated && prefill.instances.empty()) {
+    add_problem(problems, key + ".prefill.instances", "[]",
+                "expected at least one prefill instance with dialect " + fleet.dialect);
+  }
+  for (std::size_t i = 0; i < prefill.instances.size(); ++i) {
+    const PrefillInstanceParams& instance = prefill.instances[i];
+    const std::string instance_key = key + ".prefill.instances[" + std::to_string(i) + "]";
+    const auto endpoint = net::parse_http_url(instance.url);
+    if (!endpoint) {
+      add_problem(problems, instance_key + ".url", instance.url, endpoint.error());
+      continue;
+    }
+    claim_address(*endpoint, instance_key, seen, problems);
+  }
+  if (prefill.hold_limit_ms >= prefill.lease_ms) {
+    add_problem(problems, key + ".prefill.hold_limit_ms", std::to_string(std::llround(prefill.hold_limit_ms)),
+                "expected less than lease_ms, after which the KV is gone");
+  }
+  if (fleet.dialect_kind() != DialectKind::AscendLayerwise) return;
+  const auto listen = parse_listen_address(params.listen);
+  const bool wildcard = listen && boost::asio::ip::make_address(listen->host).is_unspecified();
+  const auto callback = net::parse_http_url(prefill.callback_url);
+  if (prefill.callback_url.empty() && wildcard) {
+    add_problem(problems, key + ".prefill.callback_url", "''",
+                "expected http://host:port at which decode engines reach this router, since listen names no host");
+  } else if (!prefill.callback_url.empty() && !callback) {
+    add_problem(problems, key + ".prefill.callback_url", prefill.callback_url, callback.error());
+  }
+}
+
 void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std::string, std::string>& seen,
                  Problems& problems) {
   if (fleet.groups.empty()) add_problem(problems, key + ".groups", "[]", "expected at least one group");
@@ -181,6 +266,7 @@ void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std:
     check_kv(group.kv, fleet.groups.front().kv, group_key, problems);
     if (group.workers.empty()) add_problem(problems, group_key + ".workers", "[]", "expected at least one worker");
     const std::size_t workers = check_workers(group, group_key, seen, problems);
+    check_addressing(fleet, group, group_key, problems);
     if (workers == 0) continue;
     const auto fits = validate_for_group(fleet.policy, group.name, workers, fleet.barrier);
     if (!fits) problems.push_back(group_key + ": " + fits.error());
@@ -201,6 +287,7 @@ std::vector<std::string> problems_of(const ServeParams& params) {
     const std::string key = "fleets[" + std::to_string(f) + "]";
     if (!fleet_names.insert(fleet.name).second) add_problem(problems, key + ".name", fleet.name, "is given twice");
     check_fleet(fleet, key, worker_addresses, problems);
+    check_prefill(params, fleet, key, worker_addresses, problems);
     if (fleet.models.empty() && params.fleets.size() > 1) {
       add_problem(problems, key + ".models", "[]", "expected the models of each fleet when there are several fleets");
     }

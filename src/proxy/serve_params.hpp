@@ -10,13 +10,17 @@
 #include "core/load_model_params.hpp"
 #include "core/params.hpp"
 #include "policy/policy_params.hpp"
+#include "proxy/prefill_params.hpp"
+#include "proxy/worker_address.hpp"
 
 namespace balanceroute::proxy {
 
-// One decode engine server. With several ranks they listen on consecutive ports from the URL's on.
+// One decode engine server.
 struct WorkerParams {
   std::string url;
   std::int64_t ranks = 1;
+  std::string addressing = "port";
+  std::int64_t start_rank = 0;
 
   void visit_params(ParamVisitor& visitor);
 };
@@ -46,7 +50,9 @@ struct FleetParams {
   LoadModelParams load_model;
   double round_delay_ms = 3;
   std::vector<GroupParams> groups;
+  PrefillParams prefill;
 
+  DialectKind dialect_kind() const;
   void visit_params(ParamVisitor& visitor);
 };
 
@@ -89,6 +95,9 @@ struct ServeParams {
   static constexpr std::int64_t kAuto = -1;
   void visit_params(ParamVisitor& visitor);
 };
+
+// Every address of a server, in order of its ranks; the error says what is wrong with its URL.
+std::expected<std::vector<WorkerAddress>, std::string> addresses_of(const WorkerParams& worker);
 
 // What no single setting can say: every problem found, each naming its key, value and what was expected.
 std::vector<std::string> problems_of(const ServeParams& params);

@@ -30,6 +30,16 @@ net::ServerOptions server_options(const ServeParams& params, const std::shared_p
   return options;
 }
 
+std::string failure_text(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& error) {
+    return error.what();
+  } catch (...) {
+    return "unknown exception";
+  }
+}
+
 }  // namespace
 
 Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log)
@@ -38,7 +48,8 @@ Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log)
       threads_{thread_count(params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
       decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
-      context_{clock_, threads_, params_, metrics_, *log_, fleets_},
+      background_{threads_, [this](const std::exception_ptr& failure) { log_->warn("{}", failure_text(failure)); }},
+      context_{clock_, threads_, params_, metrics_, *log_, fleets_, background_, callbacks_, client_port_},
       status_{context_, draining_},
       frontend_{context_, status_},
       admin_{context_, status_} {}
@@ -84,6 +95,7 @@ Service::~Service() {
   // Requests first, then what they use: their ends still reach the deciding thread.
   client_server_.reset();
   admin_server_.reset();
+  background_.stop();
   threads_.stop();
   if (own_decider_) own_decider_->stop();
 }

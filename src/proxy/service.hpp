@@ -52,13 +52,15 @@ class Service {
   std::unique_ptr<net::IoThread> own_decider_;  // none when the one I/O thread decides too
   net::IoThread& decider_;
   std::vector<std::unique_ptr<Fleet>> fleets_;  // their connections go before the threads' loops do
+  BackgroundTasks background_;
+  CallbackBoard callbacks_;
+  std::uint16_t client_port_ = 0;
   ServiceContext context_;
   StatusRoutes status_;
   Frontend frontend_;
   Admin admin_;
   std::unique_ptr<net::HttpServer> client_server_;
   std::unique_ptr<net::HttpServer> admin_server_;
-  std::uint16_t client_port_ = 0;
   std::uint16_t admin_port_ = 0;
 };
 

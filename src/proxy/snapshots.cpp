@@ -7,8 +7,11 @@ namespace balanceroute::proxy {
 net::asio::awaitable<std::vector<FleetSnapshot>> take_snapshots(net::IoThread& home,
                                                                 std::vector<std::unique_ptr<Fleet>>& fleets,
                                                                 bool with_leases) {
-  return ask_fleets(home, fleets,
-                    [with_leases](const Dispatcher& dispatcher) { return dispatcher.snapshot(with_leases); });
+  return ask_fleets(home, fleets, [with_leases](Fleet& fleet) {
+    FleetSnapshot snapshot = fleet.dispatcher().snapshot(with_leases);
+    if (fleet.prefills()) snapshot.prefill = fleet.prefills()->snapshot();
+    return snapshot;
+  });
 }
 
 std::size_t ready_workers(const std::vector<FleetSnapshot>& snapshots) {

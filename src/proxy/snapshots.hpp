@@ -13,12 +13,11 @@
 
 namespace balanceroute::proxy {
 
-// What `question` answers of each fleet's dispatcher, in order; it is asked on the deciding thread. For coroutines on
-// `home`.
+// What `question` answers of each fleet, in order; it is asked on the deciding thread. For coroutines on `home`.
 template <class Question>
 auto ask_fleets(net::IoThread& home, std::vector<std::unique_ptr<Fleet>>& fleets, Question question)
-    -> net::asio::awaitable<std::vector<std::invoke_result_t<Question&, const Dispatcher&>>> {
-  using Answer = std::invoke_result_t<Question&, const Dispatcher&>;
+    -> net::asio::awaitable<std::vector<std::invoke_result_t<Question&, Fleet&>>> {
+  using Answer = std::invoke_result_t<Question&, Fleet&>;
   struct Reply {
     explicit Reply(net::IoThread& thread) : ready{thread} {}
     net::Event ready;
@@ -27,9 +26,8 @@ auto ask_fleets(net::IoThread& home, std::vector<std::unique_ptr<Fleet>>& fleets
   std::vector<Answer> answers;
   for (const auto& fleet : fleets) {
     auto reply = std::make_shared<Reply>(home);
-    Dispatcher& dispatcher = fleet->dispatcher();
-    dispatcher.decider().dispatch([&home, &dispatcher, reply, question] {
-      home.dispatch([reply, answer = question(dispatcher)]() mutable {
+    fleet->dispatcher().decider().dispatch([&home, asked = fleet.get(), reply, question] {
+      home.dispatch([reply, answer = question(*asked)]() mutable {
         reply->answer = std::move(answer);
         reply->ready.set();
       });

@@ -85,6 +85,73 @@ std::vector<MetricFamily> fleet_families(const std::vector<FleetSnapshot>& snaps
   return {waiting, rounds, admissions, policy};
 }
 
+std::vector<MetricFamily> prefill_families(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
+  MetricFamily computing = make_family("balanceroute_prefill_computing_tokens",
+                                       "Prompt tokens that the instance was given to compute.", MetricType::Gauge);
+  MetricFamily held = make_family("balanceroute_prefill_held_tokens",
+                                  "Prompt tokens whose KV the instance holds for requests.", MetricType::Gauge);
+  MetricFamily stranded =
+      make_family("balanceroute_prefill_stranded_tokens",
+                  "Prompt tokens whose KV the instance holds for nobody, until its lease ends.", MetricType::Gauge);
+  MetricFamily ready =
+      make_family("balanceroute_prefill_ready", "0 while a failing instance is left alone.", MetricType::Gauge);
+  MetricFamily waiting = make_family("balanceroute_arrival_queue_depth_requests",
+                                     "Requests that wait for a prefill instance.", MetricType::Gauge);
+  MetricFamily in_flight = make_family("balanceroute_prefill_in_flight_requests",
+                                       "Requests that prefill instances compute.", MetricType::Gauge);
+  MetricFamily target =
+      make_family("balanceroute_pool_target_requests",
+                  "Prefilled requests, with those in flight, that the pool has use for.", MetricType::Gauge);
+  MetricFamily forced =
+      make_family("balanceroute_pool_forced_holds_total",
+                  "Requests sent beyond a worker's slots because their KV could wait no longer.", MetricType::Counter);
+  MetricFamily expired =
+      make_family("balanceroute_pool_holds_expired_total",
+                  "Requests whose KV could wait no longer and found no worker.", MetricType::Counter);
+  for (std::size_t f = 0; f < snapshots.size(); ++f) {
+    if (!snapshots[f].prefill) continue;
+    const PrefillSnapshot& prefill = *snapshots[f].prefill;
+    const std::vector<Label> labels{{"fleet", snapshots[f].fleet}};
+    for (std::size_t i = 0; i < prefill.instances.size(); ++i) {
+      const PrefillCounts& counts = prefill.instances[i];
+      const PrefillPeer& peer = service.fleets[f]->prefill_peers()[i];
+      const std::vector<Label> instance{{"fleet", snapshots[f].fleet},
+                                        {"instance", "http://" + peer.endpoint.authority()},
+                                        {"rank", std::to_string(peer.rank)}};
+      add_sample(computing, instance, number(counts.computing));
+      add_sample(held, instance, number(counts.held));
+      add_sample(stranded, instance, number(counts.stranded));
+      add_sample(ready, instance, counts.suspended_until > service.clock.now() ? 0 : 1);
+    }
+    add_sample(waiting, labels, static_cast<double>(prefill.waiting));
+    add_sample(in_flight, labels, static_cast<double>(prefill.in_flight));
+    add_sample(target, labels, static_cast<double>(prefill.pool_target));
+    add_sample(forced, labels, static_cast<double>(snapshots[f].forced_holds));
+    add_sample(expired, labels, static_cast<double>(snapshots[f].holds_expired));
+  }
+  return {computing, held, stranded, ready, waiting, in_flight, target, forced, expired};
+}
+
+nlohmann::ordered_json prefill_json(const PrefillSnapshot& prefill, const std::vector<PrefillPeer>& peers) {
+  nlohmann::ordered_json instances = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < prefill.instances.size(); ++i) {
+    const PrefillCounts& counts = prefill.instances[i];
+    instances.push_back({{"url", "http://" + peers[i].endpoint.authority()},
+                         {"rank", peers[i].rank},
+                         {"leases_live", counts.requests},
+                         {"computing_tokens", counts.computing.count()},
+                         {"held_tokens", counts.held.count()},
+                         {"stranded_tokens", counts.stranded.count()},
+                         {"failures_in_a_row", counts.failures}});
+  }
+  return {{"requests_live", prefill.live},
+          {"requests_waiting", prefill.waiting},
+          {"in_flight", prefill.in_flight},
+          {"pool_target", prefill.pool_target},
+          {"prefill_ms", prefill.prefill_seconds * 1000},
+          {"instances", std::move(instances)}};
+}
+
 nlohmann::ordered_json worker_json(const WorkerRecord& worker, const FleetSnapshot& fleet) {
   return {{"id", worker.id.value()},
           {"group", worker.key.group},
@@ -122,7 +189,7 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
 
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   std::vector<MetricFamily> families = worker_families(snapshots);
-  for (auto& more : {group_families(snapshots), fleet_families(snapshots)}) {
+  for (auto& more : {group_families(snapshots), fleet_families(snapshots), prefill_families(service, snapshots)}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};
@@ -142,9 +209,13 @@ net::HttpResponse ledger_response(const ServiceContext& service, const std::vect
     fleet["requests_waiting"] = snapshot.waiting;
     fleet["leases_live"] = snapshot.leases.size();
     fleet["workers"] = nlohmann::ordered_json::array();
-    for (const WorkerRecord& worker : snapshot.workers) fleet["workers"].push_back(worker_json(worker, snapshot));
+    for (const WorkerRecord& worker : snapshot.workers) {
+      fleet["workers"].push_back(worker_json(worker, snapshot));
+      fleet["workers"].back()["engine_rank"] = service.fleets[f]->address(worker.id).engine_rank;
+    }
     fleet["leases"] = nlohmann::ordered_json::array();
     for (const LeaseRecord& lease : snapshot.leases) fleet["leases"].push_back(lease_json(lease));
+    if (snapshot.prefill) fleet["prefill"] = prefill_json(*snapshot.prefill, service.fleets[f]->prefill_peers());
     body["fleets"].push_back(std::move(fleet));
   }
   return net::json_response(200, body.dump(2));

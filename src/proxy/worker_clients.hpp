@@ -7,6 +7,7 @@
 #include "core/ids.hpp"
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
+#include "proxy/worker_address.hpp"
 
 namespace balanceroute::proxy {
 
@@ -14,9 +15,9 @@ namespace balanceroute::proxy {
 //   Threads  only on `thread`.
 class WorkerClients {
  public:
-  WorkerClients(net::IoThread& thread, const std::vector<net::Endpoint>& workers, net::ClientOptions options) {
-    for (const net::Endpoint& worker : workers) {
-      clients_.push_back(std::make_unique<net::HttpClient>(thread, worker, options));
+  WorkerClients(net::IoThread& thread, const std::vector<WorkerAddress>& workers, net::ClientOptions options) {
+    for (const WorkerAddress& worker : workers) {
+      clients_.push_back(std::make_unique<net::HttpClient>(thread, worker.endpoint, options));
     }
   }
 

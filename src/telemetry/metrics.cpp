@@ -25,6 +25,14 @@ prometheus::Counter& counter(prometheus::Registry& registry, const std::string& 
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
 
+prometheus::Counter& alone(prometheus::Registry& registry, const std::string& reason) {
+  return prometheus::BuildCounter()
+      .Name("balanceroute_prefill_skipped_total")
+      .Help("Requests whose prompt a decode worker computed itself, by why.")
+      .Register(registry)
+      .Add({{"reason", reason}});
+}
+
 void observe(prometheus::Histogram& into, double seconds) {
   if (seconds >= 0) into.Observe(seconds);
 }
@@ -53,8 +61,17 @@ RouterMetrics::RouterMetrics()
     : unknown_paths_{counter(registry_, "balanceroute_http_unknown_paths_total",
                              "Requests for paths that the router does not serve.")},
       tokens_{counter(registry_, "balanceroute_stream_tokens_total", "Output tokens of finished requests.")},
-      pool_wait_{
-          histogram(registry_, "balanceroute_pool_wait_seconds", "Time from arrival to a worker.", kWaitBuckets)},
+      prefill_failures_{counter(registry_, "balanceroute_prefill_failures_total",
+                                "Prefill requests that an instance failed; they are tried again elsewhere.")},
+      alone_without_kv_{alone(registry_, "no_kv")},
+      alone_without_prefill_{alone(registry_, "prefill_lost")},
+      arrival_wait_{histogram(registry_, "balanceroute_arrival_wait_seconds",
+                              "Time from arrival to a prefill instance.", kWaitBuckets)},
+      prefill_{
+          histogram(registry_, "balanceroute_prefill_seconds", "Time that a prefill instance takes.", kWaitBuckets)},
+      pool_wait_{histogram(registry_, "balanceroute_pool_wait_seconds",
+                           "Time from prefill, or from arrival where nothing is prefilled before, to a worker.",
+                           kWaitBuckets)},
       ttft_{histogram(registry_, "balanceroute_request_ttft_seconds", "Time from arrival to the first token.",
                       kWaitBuckets)},
       tpot_{histogram(registry_, "balanceroute_request_tpot_seconds", "Time per output token after the first.",
@@ -72,6 +89,8 @@ RouterMetrics::RouterMetrics()
 void RouterMetrics::request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens) {
   finished_[static_cast<std::size_t>(outcome)]->Increment();
   tokens_.Increment(static_cast<double>(tokens));
+  observe(arrival_wait_, times.arrival_wait);
+  observe(prefill_, times.prefill);
   observe(pool_wait_, times.pool_wait);
   observe(ttft_, times.ttft);
   observe(tpot_, times.tpot);
@@ -80,6 +99,14 @@ void RouterMetrics::request_finished(Outcome outcome, const RequestTimes& times,
 
 void RouterMetrics::unknown_path() {
   unknown_paths_.Increment();
+}
+
+void RouterMetrics::prefill_failed() {
+  prefill_failures_.Increment();
+}
+
+void RouterMetrics::decoded_alone(std::string_view reason) {
+  (reason == "no_kv" ? alone_without_kv_ : alone_without_prefill_).Increment();
 }
 
 std::string RouterMetrics::exposition(std::vector<prometheus::MetricFamily> more) const {

@@ -34,10 +34,12 @@ std::string_view to_string(Outcome outcome);
 // RequestTimes are what one finished request adds to the histograms, in seconds; negative means that it never came to
 // that point.
 struct RequestTimes {
-  double pool_wait = -1;  // from arrival to a worker
-  double ttft = -1;       // from arrival to the first token
-  double tpot = -1;       // between tokens after the first
-  double e2e = -1;        // from arrival to the end
+  double arrival_wait = -1;  // from arrival to a prefill instance
+  double prefill = -1;       // of the prefill instance, tries that failed included
+  double pool_wait = -1;     // from there, or from arrival where nothing is prefilled before, to a worker
+  double ttft = -1;          // from arrival to the first token
+  double tpot = -1;          // between tokens after the first
+  double e2e = -1;           // from arrival to the end
 };
 
 // RouterMetrics holds every metric that is counted as requests pass.
@@ -48,6 +50,11 @@ class RouterMetrics {
 
   void request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens);
   void unknown_path();
+  // A prefill instance failed a request.
+  void prefill_failed();
+  // A decode worker computes a prompt itself that a prefill instance was meant for. `reason`: "no_kv", the instance
+  // kept nothing, or "prefill_lost", none answered.
+  void decoded_alone(std::string_view reason);
 
   // All metrics, those given included, in the Prometheus text format.
   std::string exposition(std::vector<prometheus::MetricFamily> more) const;
@@ -57,6 +64,11 @@ class RouterMetrics {
   std::vector<prometheus::Counter*> finished_;  // by outcome
   prometheus::Counter& unknown_paths_;
   prometheus::Counter& tokens_;
+  prometheus::Counter& prefill_failures_;
+  prometheus::Counter& alone_without_kv_;
+  prometheus::Counter& alone_without_prefill_;
+  prometheus::Histogram& arrival_wait_;
+  prometheus::Histogram& prefill_;
   prometheus::Histogram& pool_wait_;
   prometheus::Histogram& ttft_;
   prometheus::Histogram& tpot_;

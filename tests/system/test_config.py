@@ -141,3 +141,54 @@ def test_documented_configurations_are_valid(run, config):
     for text in (fenced, in_readme):
         ended = run("config", "check", "--config", config(text))
         assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("example", sorted(ROOT.glob("examples/*.yaml")), ids=lambda path: path.stem)
+def test_examples_are_valid(run, example):
+    """Law: every example is a valid configuration."""
+    ended = run("config", "check", "--config", example)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{example}: ok\n", "")
+
+
+def test_every_dialect_has_an_example():
+    """Law: the examples and the dialects of the reference are the same."""
+    reference = (ROOT / "docs" / "configuration.md").read_text()
+    row = re.search(r"`fleets\[\]\.dialect` \| choice \| one of ([^|]+) \|", reference)
+    dialects = {name.strip() for name in row.group(1).split(",")}
+    assert {path.stem for path in ROOT.glob("examples/*.yaml")} == dialects
+
+
+PREFILL = """\
+    dialect: %s
+    prefill:
+      instances: [{url: "http://127.0.0.1:9100"}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("dialect", "change", "message"),
+    [
+        ("aggregated", "", "prefill.instances = 1: expected none with dialect aggregated"),
+        ("vllm_nixl", 'url: "http://127.0.0.1:9100"', "prefill.instances = []: expected at least one prefill instance"),
+        ("vllm_nixl", "addressing", "workers[0].addressing = body: expected port or header with dialect vllm_nixl"),
+        ("vllm_nixl", "same", "http://127.0.0.1:9000".removeprefix("http://") + ": is already the address of"),
+        ("vllm_nixl", "hold", "prefill.hold_limit_ms = 40000: expected less than lease_ms"),
+        ("ascend_layerwise", "wildcard", "prefill.callback_url = '': expected http://host:port"),
+    ],
+)
+def test_prefill_mistakes_are_named(run, config, dialect, change, message):
+    """Law: what a dialect cannot work with is said with the key and what was expected."""
+    text = VALID + PREFILL % dialect
+    if change.startswith("url"):
+        text = text.replace("{" + change + "}", "")
+    if change == "addressing":
+        text = text.replace("ranks: 4", "ranks: 4\n            addressing: body")
+    if change == "same":
+        text = text.replace("9100", "9000")
+    if change == "hold":
+        text += "      hold_limit_ms: 40000\n"
+    if change == "wildcard":
+        text = "listen: 0.0.0.0:8080\n" + text
+    ended = run("config", "check", "--config", config(text))
+    assert ended.returncode == 2
+    assert message in ended.stderr

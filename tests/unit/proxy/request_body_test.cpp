@@ -28,9 +28,10 @@ std::string refusal(const std::string& body, GenerationKind kind = GenerationKin
 }
 
 std::string with_usage(const std::string& body) {
-  Splice splice{body};
-  ask_for_usage(chat(body), splice);
-  return splice.apply();
+  const GenerationBody read = chat(body);
+  BodyEdit edit{body, read};
+  edit.ask_for_usage();
+  return std::move(edit).apply();
 }
 
 TEST(RequestBody, ReadsWhatTheRouterNeeds) {
@@ -103,11 +104,11 @@ TEST(RequestBody, ReplacingTheModelLeavesTheRestAlone) {
   const std::string before =
       R"({"a":[1.0,1e5,"\u00e9\"{"],"model" : "alias", "z":{"model":"other"},"big":123456789012345678901})";
   const GenerationBody body = chat(before);
-  Splice splice{before};
-  splice.replace(body.model_span, "\"real\"");
+  BodyEdit edit{before, body};
+  edit.set(Member::Model, "\"real\"");
   std::string expected = before;
   expected.replace(expected.find("\"alias\""), 7, "\"real\"");
-  EXPECT_EQ(splice.apply(), expected);
+  EXPECT_EQ(std::move(edit).apply(), expected);
 }
 
 // Law: asking for usage in a random body gives valid JSON that differs only in stream_options.

@@ -1,0 +1,70 @@
+// dialect.hpp - what engines of one kind want of a router so that a prompt's KV comes from a prefill engine.
+//
+// A dialect says in which order the two legs of a request go out and what each leg's body says beside the client's own
+// words; sending is the generation's business. One dialect serves all requests of a fleet.
+// Source: engine-protocols 1 and 2.4; docs/dialects.md tells users.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/client.hpp"
+#include "proxy/prefill_params.hpp"
+#include "proxy/request_body.hpp"
+
+namespace balanceroute::proxy {
+
+// One data-parallel rank of a prefill engine.
+struct PrefillPeer {
+  net::Endpoint endpoint;
+  std::int32_t rank = 0;   // among those behind the endpoint
+  std::int32_t ranks = 1;  // behind the endpoint
+  std::uint16_t bootstrap_port = 0;
+};
+
+// What one try of a request knows, beside its body, when a leg's body is made.
+struct Handover {
+  std::string request_id;  // of the try, on both legs
+  const PrefillPeer* prefill = nullptr;
+  std::string object;               // kv_transfer_params as the engine wrote them
+  std::string batch;                // the same of several prompts, by id
+  std::string engine_id;            // of the prefill rank
+  std::string callback;             // where a decode engine calls the router
+  std::vector<std::int64_t> rooms;  // one for each prompt
+};
+
+// In which order the legs go out.
+enum class LegOrder : std::uint8_t {
+  DecodeOnly,    // no prefill leg
+  PrefillFirst,  // the prefill answer tells what the decode request says
+  Together,      // engines meet by a name that the router makes up
+  OnCallback     // the decode engine asks for the prefill
+};
+
+// Dialect is one kind of engine's way of handing KV over, for the router.
+//   Threads  any; it has no state.
+class Dialect {
+ public:
+  virtual ~Dialect() = default;
+
+  [[nodiscard]] virtual LegOrder order() const = 0;
+  // Whether the KV of all its prompts can be handed over; what cannot goes to a decode worker alone.
+  [[nodiscard]] virtual bool hands_over(const GenerationBody& body) const = 0;
+  // Whether a decode worker can do without a prefill leg.
+  [[nodiscard]] virtual bool decodes_alone() const { return true; }
+  // Whether the decode leg names the prefill rank's engine id, which its bootstrap server tells.
+  [[nodiscard]] virtual bool needs_engine_id() const { return false; }
+  // What each leg's body says beside the client's words.
+  virtual void edit_prefill(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const = 0;
+  virtual void edit_decode(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Dialect> make_dialect(DialectKind kind);
+
+// The client's request as one for the prompt's KV only: one token, one answer, in one piece.
+void ask_for_one_token(BodyEdit& edit);
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,70 @@
+#include "proxy/failure.hpp"
+
+#include <utility>
+
+namespace balanceroute::proxy {
+
+namespace {
+
+using telemetry::Outcome;
+
+std::string_view type_of(int status) {
+  if (status == 429) return "rate_limit_error";
+  return status < 500 ? "invalid_request_error" : "server_error";
+}
+
+}  // namespace
+
+ApiError api_error(int status, std::string_view code, std::string message, std::string param) {
+  return {status, type_of(status), code, std::move(message), std::move(param)};
+}
+
+Failure client_left() {
+  return {Outcome::ClientLeft, api_error(499, "client_left", "the client closed the connection")};
+}
+
+Failure failure_of(PlacementError cause) {
+  const std::string_view code = to_string(cause);
+  switch (cause) {
+    case PlacementError::QueueFull:
+      return {Outcome::Rejected, api_error(429, code, "too many requests wait for a worker")};
+    case PlacementError::NoWorkerReady:
+      return {Outcome::Rejected, api_error(503, code, "no decode worker is ready")};
+    case PlacementError::NoPrefillReady:
+      return {Outcome::Rejected, api_error(503, code, "no prefill instance is ready")};
+    case PlacementError::TooManySequences:
+      return {Outcome::ClientError,
+              api_error(400, code, "the request asks for more answers at once than any worker has slots")};
+    case PlacementError::TooManyTokens:
+      return {Outcome::ClientError, api_error(400, code, "the prompt is larger than any worker can hold")};
+    case PlacementError::Timeout:
+      return {Outcome::Rejected, api_error(503, code, "no decode worker had room in time")};
+    case PlacementError::HoldExpired:
+      return {Outcome::Rejected, api_error(503, code, "no decode worker had room while the prompt's KV was held")};
+    case PlacementError::Cancelled:
+      return client_left();
+    case PlacementError::Internal:
+      break;
+  }
+  return {Outcome::UpstreamError, api_error(500, code, "the router could not place the request")};
+}
+
+Failure failure_of(const net::NetError& cause, std::string_view worker) {
+  const std::string at = " (worker " + std::string{worker} + ")";
+  switch (cause.fault) {
+    case net::NetFault::Cancelled:
+      return client_left();
+    case net::NetFault::Timeout:
+      return {Outcome::Timeout, api_error(504, "worker_timeout", "the worker did not answer in time" + at),
+              cause.detail};
+    case net::NetFault::Connect:
+    case net::NetFault::Resolve:
+      return {Outcome::UpstreamError, api_error(502, "worker_unreachable", "the worker cannot be reached" + at),
+              cause.detail};
+    default:
+      return {Outcome::UpstreamError, api_error(502, "worker_broken", "the worker broke off its answer" + at),
+              cause.detail};
+  }
+}
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,31 @@
+// failure.hpp - why a request gets no answer from a decode worker, and what its client is told.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "net/error.hpp"
+#include "net/http.hpp"
+#include "proxy/dispatcher.hpp"
+#include "proxy/openai_error.hpp"
+#include "telemetry/metrics.hpp"
+
+namespace balanceroute::proxy {
+
+struct Failure {
+  telemetry::Outcome outcome;
+  ApiError error;
+  std::string log_reason{};                   // empty: the error's message
+  std::optional<net::HttpResponse> answer{};  // an engine's own refusal, which the client gets instead
+
+  [[nodiscard]] bool client_left() const { return outcome == telemetry::Outcome::ClientLeft; }
+};
+
+[[nodiscard]] ApiError api_error(int status, std::string_view code, std::string message, std::string param = {});
+
+[[nodiscard]] Failure client_left();
+[[nodiscard]] Failure failure_of(PlacementError cause);
+[[nodiscard]] Failure failure_of(const net::NetError& cause, std::string_view worker);
+
+}  // namespace balanceroute::proxy

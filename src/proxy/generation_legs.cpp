@@ -1,0 +1,285 @@
+// What a generation sends to engines, in the order that the fleet's dialect says.
+#include <array>
+#include <random>
+#include <utility>
+
+#include "proxy/abandoned_kv.hpp"
+#include "proxy/dialects/room_dialect.hpp"
+#include "proxy/generation.hpp"
+
+namespace balanceroute::proxy {
+
+namespace {
+
+using telemetry::Outcome;
+
+// Headers that the router sets itself or that concern the client's connection only.
+constexpr std::array<std::string_view, 5> kOwnHeaders{"Host", "Content-Length", "Expect", "Accept-Encoding",
+                                                      "X-Request-Id"};
+
+bool is_own(std::string_view name) {
+  return std::ranges::any_of(kOwnHeaders, [name](std::string_view own) { return net::iequals(name, own); });
+}
+
+Failure refusal(PrefillOutcome outcome) {
+  const int status = outcome.answer.status;
+  return {Outcome::ClientError,
+          api_error(status, "prefill_refused", "the prefill engine refused the request"),
+          {},
+          std::move(outcome.answer)};
+}
+
+}  // namespace
+
+// An instance for the prompt, with the claim that holds it.
+net::asio::awaitable<std::expected<PrefillId, Failure>> Generation::prefill_instance(Turn turn,
+                                                                                     std::optional<PrefillId> avoid) {
+  const Tokens work = prompt_size() * body_.prompts;
+  claim_ = std::make_shared<std::optional<PrefillClaim>>(fleet_->prefills()->request(thread(), work, turn, avoid));
+  const auto instance = co_await (*claim_)->assigned(after(service_.params.timeouts.admission_ms));
+  if (!instance) co_return std::unexpected(failure_of(instance.error()));
+  record_.prefill_begun(fleet_->peer(*instance).endpoint.authority());
+  co_return *instance;
+}
+
+// KV that could wait no longer for a worker is computed once more.
+Generation::Stage Generation::prefill_first() {
+  auto failure = co_await prefill_and_place(Turn::InOrder);
+  if (!failure || failure->error.code != to_string(PlacementError::HoldExpired)) co_return failure;
+  placement_.reset();
+  claim_->reset();
+  begin_try();
+  co_return co_await prefill_and_place(Turn::Next);
+}
+
+// Prefill, and then a place in the pool with the true size of the prompt.
+Generation::Stage Generation::prefill_and_place(Turn first_turn) {
+  std::optional<PrefillId> failed;
+  std::string reason;
+  Tokens prompt = prompt_size();
+  for (std::int64_t attempt = 0; attempt <= fleet_->params().prefill.retries; ++attempt) {
+    auto instance = co_await prefill_instance(attempt == 0 ? first_turn : Turn::Next, failed);
+    if (!instance && instance.error().error.code != to_string(PlacementError::NoPrefillReady)) {
+      co_return std::move(instance.error());
+    }
+    if (!instance) {
+      reason = instance.error().error.message;
+      break;
+    }
+    auto outcome = co_await prefill(fleet_->prefill_clients(thread_index_).of(*instance), prefill_request(*instance),
+                                    after(service_.params.timeouts.first_byte_ms));
+    if (outcome.end == PrefillEnd::Cancelled) co_return client_left();
+    if (outcome.end == PrefillEnd::Refused) co_return refusal(std::move(outcome));
+    if (outcome.end == PrefillEnd::Computed) {
+      record_.prefill_ended();
+      learn(outcome.usage);
+      if (outcome.usage) prompt = Tokens{outcome.usage->prompt_tokens};
+      handover_.object = std::move(outcome.object);
+      if (handover_.object.empty()) {
+        // The engine kept nothing, so the decode worker computes the prompt again.
+        (*claim_)->fetched();
+        service_.metrics.decoded_alone("no_kv");
+      }
+      auto failure = co_await place(prompt);
+      if (failure && failure->client_left()) leave_kv();
+      co_return failure;
+    }
+    (*claim_)->failed();
+    failed = *instance;
+    reason = std::move(outcome.reason);
+    service_.metrics.prefill_failed();
+    begin_try();
+  }
+  claim_->reset();
+  if (auto failure = without_prefill(std::move(reason))) co_return failure;
+  co_return co_await place(prompt);
+}
+
+// The client has left, and the prefill engine holds the KV of its prompt.
+void Generation::leave_kv() {
+  if (handover_.object.empty() || !fleet_->params().prefill.drains_abandoned()) return;
+  AbandonedKv abandoned{.fleet = *fleet_,
+                        .thread_index = thread_index_,
+                        .placement = std::move(*placement_),
+                        .claim = std::exchange(claim_, std::make_shared<std::optional<PrefillClaim>>()),
+                        .request = leg_request(),
+                        .body = body_,
+                        .handover = handover_,
+                        .deadline = after(service_.params.timeouts.admission_ms)};
+  placement_.reset();
+  abandoned.request.body = exchange_.request().body;
+  service_.background.on(thread_index_).spawn(drain(std::move(abandoned)));
+}
+
+// The request goes on without a prefill leg, or does not.
+std::optional<Failure> Generation::without_prefill(std::string reason) {
+  if (fleet_->dialect().decodes_alone() && fleet_->params().prefill.decodes_alone_on_loss()) {
+    service_.metrics.decoded_alone("prefill_lost");
+    return std::nullopt;
+  }
+  Failure failure = failure_of(PlacementError::NoPrefillReady);
+  failure.log_reason = std::move(reason);
+  return failure;
+}
+
+Generation::Stage Generation::open_decode() {
+  net::HttpClient& client = fleet_->clients(thread_index_).of(worker_);
+  auto call = co_await client.send(decode_request(), after(service_.params.timeouts.first_byte_ms));
+  if (!call) co_return failure_of(call.error(), record_.worker());
+  answer_.emplace(std::move(*call));
+  co_return std::nullopt;
+}
+
+// Both legs at once. Engines meet by a name that only this try has.
+Generation::Stage Generation::open_together() {
+  std::optional<PrefillId> failed;
+  std::string reason;
+  for (std::int64_t attempt = 0; attempt <= fleet_->params().prefill.retries; ++attempt) {
+    auto instance = co_await prefill_instance(Turn::Next, failed);
+    if (!instance && instance.error().error.code != to_string(PlacementError::NoPrefillReady)) {
+      co_return std::move(instance.error());
+    }
+    if (!instance) {
+      reason = instance.error().error.message;
+      break;
+    }
+    auto unmet = co_await meeting_point(*instance);
+    if (!unmet) {
+      auto failure = co_await prefill_on(*instance);
+      if (!failure || failure->error.code != "prefill_failed") co_return failure;
+      unmet = failure->log_reason;
+    }
+    (*claim_)->failed();
+    fleet_->prefill_clients(thread_index_).forget_engine_id(*instance);
+    failed = *instance;
+    reason = std::move(*unmet);
+    service_.metrics.prefill_failed();
+    begin_try();
+  }
+  claim_->reset();
+  if (auto failure = without_prefill(std::move(reason))) co_return failure;
+  co_return co_await open_decode();
+}
+
+// Fills in where the engines meet; what went wrong, if they cannot.
+net::asio::awaitable<std::optional<std::string>> Generation::meeting_point(PrefillId instance) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  handover_.prefill = &fleet_->peer(instance);
+  handover_.rooms = fresh_rooms(*handover_.prefill, body_.prompts, random);
+  if (!fleet_->dialect().needs_engine_id()) co_return std::nullopt;
+  auto id =
+      co_await fleet_->prefill_clients(thread_index_).engine_id(instance, after(service_.params.timeouts.connect_ms));
+  if (!id) co_return id.error().detail;
+  handover_.engine_id = std::move(*id);
+  co_return std::nullopt;
+}
+
+// Sends both legs and waits for the decode worker's first bytes.
+Generation::Stage Generation::prefill_on(PrefillId instance) {
+  auto pair = std::make_shared<LegPair>(thread());
+  const net::TimePoint deadline = after(service_.params.timeouts.first_byte_ms);
+  net::TaskGroup& tasks = service_.background.on(thread_index_);
+  net::HttpClient& engine = fleet_->prefill_clients(thread_index_).of(instance);
+  net::HttpClient& worker = fleet_->clients(thread_index_).of(worker_);
+  RunningLeg prefill_leg{tasks.spawn(
+      run_prefill(pair, claim_, engine, prefill_request(instance), prompt_size() * body_.prompts, deadline))};
+  const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
+  auto failure = co_await until_decode_begins(*pair);
+  // The prefill engine may still be answering a request that it has done its part for.
+  if (!failure) prefill_leg.let_go();
+  co_return failure;
+}
+
+Generation::Stage Generation::until_decode_begins(LegPair& pair) {
+  for (;;) {
+    const net::WaitResult waited = co_await pair.changed.wait();
+    if (waited == net::WaitResult::Cancelled) co_return client_left();
+    pair.changed.reset();
+    if (pair.decode) break;
+    if (!pair.prefill || pair.prefill->end == PrefillEnd::Computed) continue;
+    if (pair.prefill->end == PrefillEnd::Refused) co_return refusal(std::move(*pair.prefill));
+    co_return Failure{Outcome::UpstreamError, api_error(502, "prefill_failed", "the prefill engine failed"),
+                      pair.prefill->reason};
+  }
+  if (!*pair.decode) co_return failure_of(pair.decode->error(), record_.worker());
+  answer_.emplace(std::move(**pair.decode));
+  co_return std::nullopt;
+}
+
+// The decode leg first; its worker calls for the prefill when it has room for the KV.
+Generation::Stage Generation::open_on_callback() {
+  handover_.callback = callback_url();
+  auto pair = std::make_shared<LegPair>(thread());
+  const net::TimePoint deadline = after(service_.params.timeouts.first_byte_ms);
+  net::TaskGroup& tasks = service_.background.on(thread_index_);
+  net::HttpClient& worker = fleet_->clients(thread_index_).of(worker_);
+  claim_ = std::make_shared<std::optional<PrefillClaim>>();
+  std::optional<Failure> failure;
+  {
+    PrefillOnCall job{.thread = thread(),
+                      .thread_index = thread_index_,
+                      .fleet = *fleet_,
+                      .calls = service_.callbacks.expect(thread(), record_.id, static_cast<std::size_t>(body_.prompts)),
+                      .request = leg_request(),
+                      .body = body_,
+                      .prompt = prompt_size() * body_.prompts,
+                      .retries = fleet_->params().prefill.retries,
+                      .deadline = deadline};
+    job.request.body = exchange_.request().body;
+    const RunningLeg prefill_leg{tasks.spawn(run_prefill_on_call(pair, claim_, std::move(job)))};
+    const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
+    failure = co_await until_decode_begins(*pair);
+  }
+  if (!failure || failure->error.code != "prefill_failed") co_return failure;
+  service_.metrics.prefill_failed();
+  claim_->reset();
+  std::string reason = std::move(failure->log_reason);
+  begin_try();
+  if (auto lost = without_prefill(std::move(reason))) co_return lost;
+  co_return co_await open_decode();
+}
+
+std::string Generation::callback_url() const {
+  std::string url = fleet_->params().prefill.callback_url;
+  if (url.empty()) {
+    const std::string& listen = service_.params.listen;
+    url = "http://" + listen.substr(0, listen.rfind(':') + 1) + std::to_string(service_.client_port);
+  }
+  if (url.ends_with('/')) url.pop_back();
+  return url + "/v1/metaserver";
+}
+
+net::HttpRequest Generation::leg_request() const {
+  const net::HttpRequest& from = exchange_.request();
+  net::HttpRequest to;
+  to.method = from.method;
+  to.target = from.target;
+  for (const auto& [name, value] : from.headers) {
+    if (!net::is_hop_by_hop(name) && !is_own(name)) to.headers.add(name, value);
+  }
+  to.headers.add("X-Request-Id", record_.id);
+  return to;
+}
+
+net::HttpRequest Generation::prefill_request(PrefillId instance) const {
+  net::HttpRequest request = leg_request();
+  BodyEdit edit{exchange_.request().body, body_};
+  fleet_->rename_model(edit, body_.model);
+  fleet_->dialect().edit_prefill(edit, body_, handover_);
+  fleet_->name_prefill_rank(request, instance);
+  request.body = std::move(edit).apply();
+  return request;
+}
+
+net::HttpRequest Generation::decode_request() const {
+  net::HttpRequest request = leg_request();
+  BodyEdit edit{exchange_.request().body, body_};
+  fleet_->rename_model(edit, body_.model);
+  if (body_.stream && !body_.client_wants_usage()) edit.ask_for_usage();
+  fleet_->dialect().edit_decode(edit, body_, handover_);
+  fleet_->name_rank(request, edit, worker_);
+  request.body = std::move(edit).apply();
+  return request;
+}
+
+}  // namespace balanceroute::proxy

@@ -1,0 +1,225 @@
+#include "proxy/prefill_dispatcher.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace balanceroute::proxy {
+
+namespace {
+
+constexpr double kPrefillTimeGain = 0.1;
+// Candidates for each worker that the pool holds, so that a policy has a choice.
+constexpr std::size_t kCandidatesEach = 16;
+
+}  // namespace
+
+// The part of a claim that both threads may hold.
+struct PrefillClaim::State {
+  State(net::IoThread& thread, RequestId request) : home{thread}, id{request}, answered{thread} {}
+
+  net::IoThread& home;
+  RequestId id;
+  net::Event answered;
+  std::optional<std::expected<PrefillId, PlacementError>> result;
+};
+
+PrefillClaim::PrefillClaim(PrefillDispatcher& dispatcher, std::shared_ptr<State> state)
+    : dispatcher_{&dispatcher}, state_{std::move(state)} {}
+
+PrefillClaim::PrefillClaim(PrefillClaim&& other) noexcept = default;
+
+PrefillClaim& PrefillClaim::operator=(PrefillClaim&& other) noexcept {
+  if (this == &other) return *this;
+  leave();
+  dispatcher_ = other.dispatcher_;
+  state_ = std::move(other.state_);
+  return *this;
+}
+
+net::asio::awaitable<std::expected<PrefillId, PlacementError>> PrefillClaim::assigned(net::TimePoint deadline) {
+  const net::WaitResult waited = co_await state_->answered.wait(deadline);
+  if (waited == net::WaitResult::Timeout) co_return std::unexpected(PlacementError::Timeout);
+  if (waited == net::WaitResult::Cancelled) co_return std::unexpected(PlacementError::Cancelled);
+  co_return *state_->result;
+}
+
+void PrefillClaim::computed(Tokens prompt) {
+  if (!state_) return;
+  dispatcher_->decider_.dispatch(
+      [dispatcher = dispatcher_, id = state_->id, prompt] { dispatcher->computed(id, prompt); });
+}
+
+void PrefillClaim::fetched() {
+  if (!state_) return;
+  dispatcher_->decider_.dispatch([dispatcher = dispatcher_, id = state_->id] { dispatcher->fetched(id); });
+}
+
+void PrefillClaim::failed() {
+  if (!state_) return;
+  dispatcher_->decider_.dispatch([dispatcher = dispatcher_, id = state_->id] { dispatcher->failed(id); });
+  leave();
+}
+
+void PrefillClaim::leave() {
+  const auto state = std::exchange(state_, nullptr);
+  if (!state) return;
+  dispatcher_->decider_.dispatch([dispatcher = dispatcher_, id = state->id] { dispatcher->leave(id); });
+}
+
+PrefillDispatcher::PrefillDispatcher(Dispatcher& dispatcher, const PrefillOptions& options)
+    : dispatcher_{dispatcher},
+      decider_{dispatcher.decider()},
+      options_{options},
+      book_{options.book},
+      change_timer_{decider_.timers()} {
+  dispatcher_.on_pool_change([this] { dispatch(); });
+}
+
+PrefillDispatcher::~PrefillDispatcher() = default;
+
+PrefillClaim PrefillDispatcher::request(net::IoThread& home, Tokens work, Turn turn, std::optional<PrefillId> avoid) {
+  const RequestId id{next_request_.fetch_add(1, std::memory_order_relaxed)};
+  auto state = std::make_shared<State>(home, id);
+  live_.fetch_add(1, std::memory_order_relaxed);
+  decider_.dispatch([this, id, state, work, turn, avoid] {
+    submit(id, {.state = state, .work = work, .turn = turn, .avoid = avoid, .lease = {}});
+  });
+  return PrefillClaim{*this, std::move(state)};
+}
+
+namespace {
+
+template <class State>
+void answer(const std::shared_ptr<State>& state, std::expected<PrefillId, PlacementError> result) {
+  state->home.dispatch([state, result] {
+    state->result = result;
+    state->answered.set();
+  });
+}
+
+}  // namespace
+
+void PrefillDispatcher::submit(RequestId id, Entry entry) {
+  if (waiting_ >= options_.waiting_limit && entry.turn == Turn::InOrder) {
+    answer(entry.state, std::unexpected(PlacementError::QueueFull));
+    return;
+  }
+  ++waiting_;
+  (entry.turn == Turn::Next ? next_ : in_order_).push_back(id);
+  entries_.emplace(id, std::move(entry));
+  dispatch();
+}
+
+void PrefillDispatcher::computed(RequestId id, Tokens prompt) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second.lease.live() || found->second.lease.holds_kv()) return;
+  Entry& entry = found->second;
+  const std::chrono::duration<double> took = decider_.now() - entry.since;
+  prefill_seconds_ += prefill_seconds_ == 0 ? took.count() : kPrefillTimeGain * (took.count() - prefill_seconds_);
+  end_in_flight(entry);
+  book_.set_now(decider_.now());
+  book_.answered(entry.lease.instance());
+  entry.lease.computed(prompt);
+  dispatch();
+}
+
+void PrefillDispatcher::fetched(RequestId id) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  end_in_flight(found->second);
+  found->second.lease.fetched();
+  dispatch();
+}
+
+void PrefillDispatcher::failed(RequestId id) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end() || !found->second.lease.live()) return;
+  book_.set_now(decider_.now());
+  book_.failed(found->second.lease.instance());
+}
+
+void PrefillDispatcher::leave(RequestId id) {
+  live_.fetch_sub(1, std::memory_order_relaxed);
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  if (found->second.state) --waiting_;
+  end_in_flight(found->second);
+  book_.set_now(decider_.now());
+  entries_.erase(found);
+  dispatch();
+}
+
+void PrefillDispatcher::end_in_flight(Entry& entry) {
+  if (entry.lease.live() && !entry.lease.holds_kv()) --in_flight_;
+}
+
+// Gives instances to as many as may have one now.
+void PrefillDispatcher::dispatch() {
+  book_.set_now(decider_.now());
+  if (waiting_ > 0 && !book_.any_ready()) refuse_all();
+  while (give_next(next_)) {
+  }
+  while (dispatcher_.pool_state().waiting + in_flight_ < pool_target() && give_next(in_order_)) {
+  }
+  watch();
+}
+
+// False when nobody waits in the queue or no instance has room for the first of it.
+bool PrefillDispatcher::give_next(std::deque<RequestId>& queue) {
+  const auto waits = [this](RequestId id) {
+    const auto found = entries_.find(id);
+    return found != entries_.end() && found->second.state;
+  };
+  while (!queue.empty() && !waits(queue.front())) queue.pop_front();
+  if (queue.empty()) return false;
+  Entry& entry = entries_.at(queue.front());
+  auto lease = book_.take(entry.work, entry.avoid);
+  if (!lease) return false;
+  queue.pop_front();
+  entry.lease = std::move(*lease);
+  entry.since = decider_.now();
+  --waiting_;
+  ++in_flight_;
+  answer(std::exchange(entry.state, nullptr), entry.lease.instance());
+  return true;
+}
+
+void PrefillDispatcher::refuse_all() {
+  for (std::deque<RequestId>* queue : {&next_, &in_order_}) {
+    for (const RequestId id : std::exchange(*queue, {})) {
+      const auto found = entries_.find(id);
+      if (found == entries_.end() || !found->second.state) continue;
+      --waiting_;
+      answer(std::exchange(found->second.state, nullptr), std::unexpected(PlacementError::NoPrefillReady));
+    }
+  }
+}
+
+std::size_t PrefillDispatcher::pool_target() const {
+  const Dispatcher::PoolState pool = dispatcher_.pool_state();
+  const double rate = pool.releases_per_second.value_or(0);
+  const std::size_t useful = std::max({kCandidatesEach * pool.workers_ready, 2 * options_.candidates,
+                                       static_cast<std::size_t>(std::ceil(rate * prefill_seconds_))});
+  const std::chrono::duration<double> half_limit = options_.hold_limit / 2;
+  // Before the first departure nothing is known of their rate: one for each worker is prepared for it.
+  const std::size_t departures =
+      pool.releases_per_second ? static_cast<std::size_t>(std::ceil(rate * half_limit.count())) : pool.workers_ready;
+  return std::min(useful, pool.free_slots + departures);
+}
+
+// Comes back when the passing of time alone frees something.
+void PrefillDispatcher::watch() {
+  change_timer_.arm(book_.next_change(), [this] { dispatch(); });
+}
+
+PrefillSnapshot PrefillDispatcher::snapshot() const {
+  return {.instances = book_.instances(),
+          .live = live(),
+          .waiting = waiting_,
+          .in_flight = in_flight_,
+          .pool_target = pool_target(),
+          .prefill_seconds = prefill_seconds_};
+}
+
+}  // namespace balanceroute::proxy

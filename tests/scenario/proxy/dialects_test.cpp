@@ -1,0 +1,348 @@
+// The router in front of an emulated fleet that checks every relay: each dialect from the client to the last token.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <spdlog/spdlog.h>
+
+#include <future>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "emulator/emulator.hpp"
+#include "proxy/service.hpp"
+#include "support/raw_client.hpp"
+
+namespace balanceroute::proxy {
+namespace {
+
+using namespace std::chrono_literals;
+using emulator::Emulator;
+using emulator::EmulatorParams;
+using nlohmann::json;
+using testing::HasSubstr;
+using testing_support::body_of;
+using testing_support::http_exchange;
+using testing_support::http_request;
+using testing_support::RawClient;
+
+constexpr std::string_view kChat = "/v1/chat/completions";
+constexpr std::string_view kText = "/v1/completions";
+
+std::string url_of(std::uint16_t port) {
+  return "http://127.0.0.1:" + std::to_string(port);
+}
+
+int status_of(const std::string& answer) {
+  return answer.size() < 12 ? 0 : std::stoi(answer.substr(9, 3));
+}
+
+// " t1 t2 ... tN": what N numbered tokens say.
+std::string numbered(int tokens, int first = 1) {
+  std::string text;
+  for (int i = first; i <= tokens; ++i) text += " t" + std::to_string(i);
+  return text;
+}
+
+// The text of all events of a stream, and how often it ended properly.
+struct Streamed {
+  std::string text;
+  int finishes = 0;
+  int dones = 0;
+  std::string errors;
+};
+
+Streamed read_stream(const std::string& answer) {
+  Streamed out;
+  std::string body = body_of(answer);
+  for (auto at = body.find("data: "); at != std::string::npos; at = body.find("data: ", at + 1)) {
+    const std::string data = body.substr(at + 6, body.find('\n', at) - at - 6);
+    if (data == "[DONE]") {
+      ++out.dones;
+      continue;
+    }
+    const json event = json::parse(data, nullptr, false);
+    if (event.is_discarded()) continue;
+    if (event.contains("error")) out.errors += event["error"].dump();
+    for (const json& choice : event.value("choices", json::array())) {
+      if (choice.contains("text")) out.text += choice["text"].get<std::string>();
+      if (choice.contains("delta")) out.text += choice["delta"].value("content", "");
+      if (choice.contains("finish_reason") && !choice["finish_reason"].is_null()) ++out.finishes;
+    }
+  }
+  return out;
+}
+
+class RoutedFleet : public testing::Test {
+ protected:
+  static EmulatorParams quick(const std::string& dialect) {
+    EmulatorParams params;
+    params.ranks = 2;
+    params.slots = 4;
+    params.step_time = {.fixed_ms = 1, .per_token_ms = 0};
+    params.dialect = dialect;
+    params.prefill_instances = dialect == "aggregated" ? 0 : 2;
+    return params;
+  }
+
+  static void no_change(ServeParams& /*params*/) {}
+
+  // An emulated fleet, and a router in front of it.
+  void start(const EmulatorParams& fleet, const std::function<void(ServeParams&)>& change = no_change) {
+    emulator_ = std::make_unique<Emulator>(fleet, clock_);
+    const auto started = emulator_->start();
+    ASSERT_TRUE(started) << started.error();
+    ServeParams params = serve_params(fleet);
+    change(params);
+    ASSERT_EQ(problems_of(params), std::vector<std::string>{});
+    auto service = Service::start(params, std::make_shared<spdlog::logger>("test"));
+    ASSERT_TRUE(service) << service.error();
+    service_ = std::move(*service);
+  }
+
+  [[nodiscard]] ServeParams serve_params(const EmulatorParams& fleet) const {
+    ServeParams params;
+    params.listen = "127.0.0.1:0";
+    params.admin.listen = "127.0.0.1:0";
+    params.io_threads = 2;
+    FleetParams& routed = params.fleets.emplace_back();
+    routed.dialect = fleet.dialect;
+    for (const auto& ports : emulator_->ports()) {
+      GroupParams& group = routed.groups.emplace_back();
+      group.name = "g" + std::to_string(routed.groups.size());
+      group.slots = fleet.slots;
+      for (const auto port : ports) {
+        group.workers.push_back({.url = url_of(port),
+                                 .ranks = fleet.ranks_per_port,
+                                 .addressing = fleet.ranks_per_port > 1 ? "header" : "port"});
+      }
+    }
+    for (std::size_t i = 0; i < emulator_->prefill_ports().size(); ++i) {
+      PrefillInstanceParams& instance = routed.prefill.instances.emplace_back();
+      instance.url = url_of(emulator_->prefill_ports()[i]);
+      instance.ranks = fleet.prefill_ranks;
+      if (i < emulator_->bootstrap_ports().size()) instance.bootstrap_port = emulator_->bootstrap_ports()[i];
+    }
+    routed.prefill.lease_ms = fleet.lease_seconds * 1000;
+    routed.prefill.hold_limit_ms = fleet.lease_seconds * 600;
+    return params;
+  }
+
+  std::string post(std::string_view path, const std::string& body) {
+    return http_exchange(service_->client_port(), http_request("POST", path, body));
+  }
+  json ledger() {
+    return json::parse(body_of(http_exchange(service_->admin_port(), "GET", "/debug/ledger")))["fleets"][0];
+  }
+  std::string metrics() { return http_exchange(service_->admin_port(), "GET", "/metrics"); }
+  json kv() { return json::parse(emulator_->stats_json())["kv"]; }
+
+  template <class Condition>
+  static bool soon(Condition condition, std::chrono::seconds longest = 20s) {
+    const auto deadline = std::chrono::steady_clock::now() + longest;
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      std::this_thread::yield();
+    }
+    return true;
+  }
+  // Nothing is held anywhere: no lease, no claim, no KV.
+  bool all_is_given_back() {
+    const json state = ledger();
+    if (state["requests_live"] != 0 || state["leases_live"] != 0 || state["requests_waiting"] != 0) return false;
+    if (state.contains("prefill")) {
+      const json& prefill = state["prefill"];
+      if (prefill["requests_live"] != 0 || prefill["requests_waiting"] != 0 || prefill["in_flight"] != 0) return false;
+      for (const json& instance : prefill["instances"]) {
+        if (instance["leases_live"] != 0 || instance["computing_tokens"] != 0 || instance["held_tokens"] != 0 ||
+            instance["stranded_tokens"] != 0) {
+          return false;
+        }
+      }
+    }
+    return json::parse(emulator_->state_json())["holds_nothing"] == true;
+  }
+  void expect_all_given_back() {
+    EXPECT_TRUE(soon([this] { return all_is_given_back(); })) << ledger().dump(1) << emulator_->state_json();
+  }
+  void inject(std::uint16_t engine, const json& fault) {
+    http_exchange(engine, "POST", "/emulator/faults", fault.dump());
+  }
+
+  net::SteadyClock clock_;
+  std::unique_ptr<Emulator> emulator_;
+  std::unique_ptr<Service> service_;
+};
+
+class EveryDialect : public RoutedFleet, public testing::WithParamInterface<const char*> {
+ protected:
+  [[nodiscard]] bool is(std::string_view name) const { return name == GetParam(); }
+  [[nodiscard]] bool prefills() const { return !is("aggregated"); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Dialects, EveryDialect,
+                         testing::Values("aggregated", "vllm_nixl", "ascend_mooncake", "vllm_mooncake",
+                                         "ascend_layerwise", "sglang"),
+                         [](const auto& param) { return std::string{param.param}; });
+
+// Law: in each dialect every kind of request is answered in full, its prompt's KV comes from the prefill side and no
+// engine finds fault with what it was sent.
+TEST_P(EveryDialect, AnswersCarryTheKvOfThePrefillSide) {
+  start(quick(GetParam()));
+  const std::string options = R"("max_tokens": 5, "min_tokens": 3, "stream_options": {"include_usage": true}, )";
+  const std::string whole = post(kText, R"({"model":"emulated","prompt":"once upon a time","max_tokens":5})");
+  ASSERT_EQ(status_of(whole), 200) << whole;
+  EXPECT_EQ(json::parse(body_of(whole))["choices"][0]["text"], numbered(5));
+  const std::string chat =
+      post(kChat, R"({"messages":[{"role":"user","content":"hi"}], "max_completion_tokens":4,"model":"emulated"})");
+  ASSERT_EQ(status_of(chat), 200) << chat;
+  EXPECT_EQ(json::parse(body_of(chat))["choices"][0]["message"]["content"], numbered(4));
+  const Streamed text =
+      read_stream(post(kText, R"({"stream":true,)" + options + R"("model":"emulated","prompt":[1,2,3,4,5,6,7]})"));
+  EXPECT_EQ(text.text, numbered(5));
+  EXPECT_EQ(text.dones, 1);
+  const Streamed talk = read_stream(post(
+      kChat, R"({"model":"emulated","messages":[{"role":"user","content":"hi"}],"stream":true,"max_tokens":6,"n":1})"));
+  EXPECT_EQ(talk.text, numbered(6));
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  EXPECT_EQ(kv()["local_prompts"], 0);
+  if (prefills()) {
+    EXPECT_EQ(kv()["transferred"], 4);
+  }
+  expect_all_given_back();
+}
+
+// Law: several answers and several prompts are right in every dialect, by the prefill side or without it.
+TEST_P(EveryDialect, SeveralAnswersAndPromptsAreRight) {
+  start(quick(GetParam()));
+  const std::string two = post(kText, R"({"model":"emulated","prompt":"once","max_tokens":3,"n":2})");
+  ASSERT_EQ(status_of(two), 200) << two;
+  EXPECT_EQ(json::parse(body_of(two))["choices"].size(), 2u);
+  const std::string list = post(kText, R"({"model":"emulated","prompt":["once","upon a","time"],"max_tokens":3})");
+  ASSERT_EQ(status_of(list), 200) << list;
+  const json answers = json::parse(body_of(list));
+  ASSERT_EQ(answers["choices"].size(), 3u);
+  for (const json& choice : answers["choices"]) EXPECT_EQ(choice["text"], numbered(3));
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  // Several prompts go by the prefill side where the dialect has words for them.
+  if (is("ascend_layerwise")) {
+    EXPECT_EQ(kv()["local_prompts"], 1);
+  } else if (is("sglang")) {
+    EXPECT_EQ(kv()["local_prompts"], 0);
+  } else if (prefills()) {
+    EXPECT_EQ(kv()["local_prompts"], 2);
+  }
+  expect_all_given_back();
+}
+
+// Law: ranks behind one port are named as the engine wants it, on both sides.
+TEST_P(EveryDialect, RanksBehindOnePortAreNamed) {
+  EmulatorParams fleet = quick(GetParam());
+  fleet.ranks = 4;
+  fleet.ranks_per_port = 2;
+  fleet.prefill_ranks = 2;
+  fleet.slots = 1;
+  start(fleet);
+  std::vector<std::future<std::string>> answers;
+  for (int i = 0; i < 4; ++i) {
+    answers.push_back(std::async(std::launch::async, [this] {
+      return post(kText, R"({"model":"emulated","prompt":"once upon a time","max_tokens":30})");
+    }));
+  }
+  for (auto& answer : answers) EXPECT_EQ(status_of(answer.get()), 200);
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  for (const json& rank : json::parse(emulator_->state_json())["ranks"]) EXPECT_EQ(rank["waiting"], 0);
+  expect_all_given_back();
+}
+
+// Law: a prefill instance that fails is replaced by another one, and the client sees nothing of it.
+TEST_P(EveryDialect, FailedPrefillIsTriedElsewhere) {
+  if (!prefills()) GTEST_SKIP() << "no prefill side";
+  start(quick(GetParam()));
+  inject(emulator_->prefill_ports()[0], {{"fault", "status:503"}, {"count", 1}, {"path", std::string{kText}}});
+  inject(emulator_->prefill_ports()[1], {{"fault", "status:500"}, {"count", 1}, {"path", std::string{kText}}});
+  for (int i = 0; i < 3; ++i) {
+    const std::string answer = post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})");
+    ASSERT_EQ(status_of(answer), 200) << answer;
+    EXPECT_EQ(json::parse(body_of(answer))["choices"][0]["text"], numbered(3));
+  }
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  EXPECT_THAT(metrics(), HasSubstr("balanceroute_prefill_failures_total "));
+  expect_all_given_back();
+}
+
+// Law: when no prefill instance is left, decode workers compute prompts themselves, or the client is told to come
+// again.
+TEST_P(EveryDialect, WithoutAPrefillSideRequestsGoOnAsConfigured) {
+  if (!prefills()) GTEST_SKIP() << "no prefill side";
+  for (const char* loss : {"decode_only", "503"}) {
+    start(quick(GetParam()), [loss](ServeParams& params) { params.fleets[0].prefill.on_prefill_loss = loss; });
+    for (const auto port : emulator_->prefill_ports()) inject(port, {{"fault", "refuse"}, {"count", 100}});
+    const std::string answer = post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})");
+    const bool served = loss == std::string_view{"decode_only"} && !is("sglang");
+    EXPECT_EQ(status_of(answer), served ? 200 : 503) << answer;
+    EXPECT_THAT(answer, HasSubstr(served ? numbered(3) : "no_prefill_ready"));
+    EXPECT_EQ(kv()["local_prompts"], served ? 1 : 0);
+    expect_all_given_back();
+    service_.reset();
+  }
+}
+
+// Law: what a prefill engine refuses for what it is, its client hears in the engine's words.
+TEST_P(EveryDialect, RefusalOfThePrefillEngineIsPassedOn) {
+  if (!prefills()) GTEST_SKIP() << "no prefill side";
+  start(quick(GetParam()));
+  for (const auto port : emulator_->prefill_ports()) {
+    inject(port, {{"fault", "status:422"}, {"count", 1}, {"path", std::string{kText}}});
+  }
+  const std::string answer = post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})");
+  EXPECT_EQ(status_of(answer), is("ascend_layerwise") ? status_of(answer) : 422) << answer;
+  EXPECT_GE(status_of(answer), 400) << answer;
+  expect_all_given_back();
+}
+
+// Law: whoever leaves, in whatever state of the request, leaves nothing behind, and KV that an engine keeps for nobody
+// is stranded until its lease ends.
+TEST_P(EveryDialect, ClientsThatLeaveAnywhereLeaveNothing) {
+  EmulatorParams fleet = quick(GetParam());
+  fleet.lease_seconds = 0.3;
+  fleet.prefill_time = {.fixed_ms = 2, .per_token_ms = 0};
+  fleet.transfer_time = {.fixed_ms = 1, .per_token_ms = 0};
+  fleet.slots = 2;
+  start(fleet);
+  const auto clients = [this](std::uint64_t seed) {
+    std::mt19937_64 random{seed};
+    for (int i = 0; i < 60; ++i) {
+      RawClient client{service_->client_port()};
+      const bool stream = random() % 4 != 0;
+      client.send(
+          http_request("POST", kText,
+                       std::string{R"({"model":"emulated","prompt":"once upon a time","max_tokens":8,"stream":)"} +
+                           (stream ? "true}" : "false}")));
+      switch (random() % 4) {
+        case 0:
+          break;  // at once
+        case 1: {
+          const auto leave = std::chrono::steady_clock::now() + std::chrono::microseconds{random() % 8000};
+          while (std::chrono::steady_clock::now() < leave) std::this_thread::yield();
+          break;
+        }
+        case 2:
+          client.read_until(" t1");
+          break;
+        default:
+          client.read_to_end();
+      }
+      client.close();
+    }
+  };
+  std::vector<std::thread> threads;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) threads.emplace_back(clients, seed);
+  for (std::thread& thread : threads) thread.join();
+  expect_all_given_back();
+  EXPECT_EQ(status_of(post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})")), 200);
+}
+
+}  // namespace
+}  // namespace balanceroute::proxy
