@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::int64_t kUsualTextLimit = 16;  // of a text completion that names none
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 // As it stands between the quotes of a JSON string.
 std::string inside_quotes(std::string_view text) {
-  const std::string string = quoted(text);
+  const std::string string = json_string(text);
   return string.substr(1, string.size() - 2);
 }
 
@@ -66,7 +66,7 @@ void extend_prompt(BodyEdit& edit, const GenerationBody& body, GenerationKind ki
     return;
   }
   const Span messages = body.place(Member::Messages)->value;
-  edit.insert(messages.offset + messages.length - 1, R"(,{"role":"assistant","content":)" + quoted(so_far.text) + "}");
+  edit.insert(messages.offset + messages.length - 1, R"(,{"role":"assistant","content":)" + json_string(so_far.text) + "}");
   edit.set(Member::ContinueFinalMessage, "true");
   edit.set(Member::AddGenerationPrompt, "false");
 }

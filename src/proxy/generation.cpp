@@ -88,11 +88,7 @@ Fleet* Generation::find_fleet() {
 Generation::Stage Generation::serve() {
   const Dialect& dialect = fleet_->dialect();
   const LegOrder order = dialect.hands_over(body_) ? dialect.order() : LegOrder::DecodeOnly;
-  if (order == LegOrder::PrefillFirst) {
-    auto failure = co_await prefill_first();
-    if (failure) co_return failure;
-    co_return co_await open_decode();
-  }
+  if (order == LegOrder::PrefillFirst) co_return co_await open_prefilled();
   auto failure = co_await place(prompt_size());
   if (failure) co_return failure;
   if (order == LegOrder::Together) co_return co_await open_together();
@@ -138,6 +134,7 @@ void Generation::begin_try() {
 }
 
 Tokens Generation::prompt_size() const {
+  if (so_far_.prompt_tokens > 0) return Tokens{so_far_.prompt_tokens + so_far_.tokens};
   return body_.prompt_tokens ? Tokens{*body_.prompt_tokens} : fleet_->estimator().estimate(body_.prompt_bytes);
 }
 

@@ -11,6 +11,7 @@
 #include "net/server.hpp"
 #include "proxy/background_tasks.hpp"
 #include "proxy/callback_board.hpp"
+#include "proxy/continuation.hpp"
 #include "proxy/decode_answer.hpp"
 #include "proxy/failure.hpp"
 #include "proxy/fleet.hpp"
@@ -66,6 +67,7 @@ class Generation {
   net::asio::awaitable<void> fail(Failure failure);
 
   // generation_legs.cpp: what is sent, in each order.
+  Stage open_prefilled();
   Stage prefill_first();
   Stage prefill_and_place(Turn first_turn);
   void leave_kv();
@@ -76,6 +78,7 @@ class Generation {
   Stage prefill_on(PrefillId instance);
   net::asio::awaitable<std::expected<PrefillId, Failure>> prefill_instance(Turn turn, std::optional<PrefillId> avoid);
   std::optional<Failure> without_prefill(std::string reason);
+  bool kv_was_lost() const;
   net::asio::awaitable<std::optional<std::string>> meeting_point(PrefillId instance);
   void begin_try();
   std::string callback_url() const;
@@ -87,9 +90,14 @@ class Generation {
   net::asio::awaitable<void> relay();
   net::asio::awaitable<void> relay_whole();
   net::asio::awaitable<void> relay_stream();
+  net::asio::awaitable<std::optional<Failure>> pass_on(Relay& relay);
+  net::asio::awaitable<void> end_stream(std::optional<Failure> failure, bool told);
+  Stage go_on_elsewhere();
   net::HttpResponse client_head(const net::HttpResponse& upstream) const;
   void learn(const std::optional<Usage>& usage);
   void decode_has_begun();
+  // Whether another worker can go on with the answer if this one gives it up.
+  bool may_go_on() const { return fleet_->dialect().gives_answers_up() && can_go_on(body_, kind_); }
 
   // An estimate, of one prompt; exact for token ids.
   Tokens prompt_size() const;
@@ -110,6 +118,7 @@ class Generation {
   WorkerId worker_;
   Handover handover_;
   std::optional<DecodeAnswer> answer_;
+  Continuation so_far_;  // of an answer that was given up
 };
 
 }  // namespace balanceroute::proxy

@@ -42,6 +42,25 @@ net::asio::awaitable<std::expected<PrefillId, Failure>> Generation::prefill_inst
   co_return *instance;
 }
 
+// Prefill, decode; and all of it anew where the decode worker did not get the KV.
+Generation::Stage Generation::open_prefilled() {
+  for (std::int64_t attempt = 0;; ++attempt) {
+    auto failure = co_await prefill_first();
+    if (!failure) failure = co_await open_decode();
+    if (failure || !kv_was_lost() || attempt == fleet_->params().prefill.retries) co_return failure;
+    service_.metrics.kv_lost();
+    answer_.reset();
+    placement_.reset();
+    claim_->reset();
+    begin_try();
+  }
+}
+
+// An engine says no more than that: whether it can be helped by another try is only known afterwards.
+bool Generation::kv_was_lost() const {
+  return answer_->head().status >= 500 && (!handover_.object.empty() || handover_.prefill);
+}
+
 // KV that could wait no longer for a worker is computed once more.
 Generation::Stage Generation::prefill_first() {
   auto failure = co_await prefill_and_place(Turn::InOrder);
@@ -146,14 +165,20 @@ Generation::Stage Generation::open_together() {
     auto unmet = co_await meeting_point(*instance);
     if (!unmet) {
       auto failure = co_await prefill_on(*instance);
-      if (!failure || failure->error.code != "prefill_failed") co_return failure;
-      unmet = failure->log_reason;
+      const bool lost = !failure && kv_was_lost() && attempt < fleet_->params().prefill.retries;
+      if (!lost && (!failure || failure->error.code != "prefill_failed")) co_return failure;
+      if (failure) unmet = failure->log_reason;
     }
-    (*claim_)->failed();
     fleet_->prefill_clients(thread_index_).forget_engine_id(*instance);
-    failed = *instance;
-    reason = std::move(*unmet);
-    service_.metrics.prefill_failed();
+    if (unmet) {
+      (*claim_)->failed();
+      failed = *instance;
+      reason = std::move(*unmet);
+      service_.metrics.prefill_failed();
+    } else {
+      service_.metrics.kv_lost();
+      answer_.reset();
+    }
     begin_try();
   }
   claim_->reset();
@@ -221,7 +246,9 @@ Generation::Stage Generation::open_on_callback() {
                       .fleet = *fleet_,
                       .calls = service_.callbacks.expect(thread(), record_.id, static_cast<std::size_t>(body_.prompts)),
                       .request = leg_request(),
+                      .kind = kind_,
                       .body = body_,
+                      .so_far = so_far_,
                       .prompt = prompt_size() * body_.prompts,
                       .retries = fleet_->params().prefill.retries,
                       .deadline = deadline};
@@ -265,6 +292,7 @@ net::HttpRequest Generation::prefill_request(PrefillId instance) const {
   net::HttpRequest request = leg_request();
   BodyEdit edit{exchange_.request().body, body_};
   fleet_->rename_model(edit, body_.model);
+  extend_prompt(edit, body_, kind_, so_far_);
   fleet_->dialect().edit_prefill(edit, body_, handover_);
   fleet_->name_prefill_rank(request, instance);
   request.body = std::move(edit).apply();
@@ -275,6 +303,8 @@ net::HttpRequest Generation::decode_request() const {
   net::HttpRequest request = leg_request();
   BodyEdit edit{exchange_.request().body, body_};
   fleet_->rename_model(edit, body_.model);
+  extend_prompt(edit, body_, kind_, so_far_);
+  shorten_limits(edit, body_, kind_, so_far_);
   if (body_.stream && !body_.client_wants_usage()) edit.ask_for_usage();
   fleet_->dialect().edit_decode(edit, body_, handover_);
   fleet_->name_rank(request, edit, worker_);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "net/sse.hpp"
+#include "proxy/event_edit.hpp"
 #include "proxy/generation.hpp"
 
 namespace balanceroute::proxy {
@@ -44,7 +45,7 @@ net::HttpResponse Generation::client_head(const net::HttpResponse& upstream) con
 }
 
 void Generation::learn(const std::optional<Usage>& usage) {
-  if (!usage) return;
+  if (!usage || so_far_.begun()) return;  // later prompts hold a part of the answer
   record_.prompt_tokens = usage->prompt_tokens;
   // With several prompts usage is their sum, which says nothing about one.
   if (!body_.prompt_tokens && body_.sequences == 1) {
@@ -52,25 +53,57 @@ void Generation::learn(const std::optional<Usage>& usage) {
   }
 }
 
+// The worker gave the answer up: everything is given back, and the request goes through all of its life again with what
+// was generated as part of its prompt.
+Generation::Stage Generation::go_on_elsewhere() {
+  service_.metrics.answer_given_up();
+  if (!so_far_.begun()) so_far_.prompt_tokens = record_.prompt_tokens;
+  ++so_far_.times;
+  placement_.reset();
+  answer_.reset();
+  claim_->reset();
+  begin_try();
+  co_return co_await serve();
+}
+
 net::asio::awaitable<void> Generation::relay_whole() {
   auto answer = co_await answer_->read_all(kWholeAnswerBytes, after(service_.params.timeouts.first_byte_ms));
-  const std::optional<Usage> usage = answer ? read_usage(*answer) : std::nullopt;
   const int status = answer_->head().status;
-  if (answer && status == 200) decode_has_begun();
-  if (usage && status == 200) placement_->finish(tokens_each(usage->completion_tokens));
-  placement_->leave();  // without a count nothing is known of its length
   if (answer && answer->empty() && status == 200) {
     answer = std::unexpected(net::NetError{net::NetFault::Closed, "the worker answered 200 with an empty body"});
   }
   if (!answer) {
+    placement_->leave();
     if (answer.error().fault == net::NetFault::Cancelled) co_return;
     co_await fail(failure_of(answer.error(), record_.worker()));
     co_return;
   }
-  learn(usage);
-  if (usage) record_.progress(usage->completion_tokens);
+  StreamEvent whole;
+  if (status == 200) {
+    decode_has_begun();
+    whole = read_whole_answer(*answer);
+    learn(whole.usage);
+  }
+  if (whole.recomputed && whole.usage && !whole.other_content && may_go_on()) {
+    so_far_.text += whole.text;
+    so_far_.tokens += whole.usage->completion_tokens;
+    auto failure = co_await go_on_elsewhere();
+    if (!failure) {
+      co_await relay_whole();
+    } else if (!failure->client_left()) {
+      co_await fail(std::move(*failure));
+    }
+    co_return;
+  }
+  if (whole.usage) {
+    const std::int64_t tokens = so_far_.tokens + whole.usage->completion_tokens;
+    placement_->finish(tokens_each(tokens));
+    record_.progress(tokens);
+  }
+  placement_->leave();  // without a count nothing is known of its length
   net::HttpResponse response = client_head(answer_->head());
   response.body = std::move(*answer);
+  if (so_far_.begun()) response.body = as_whole_of(response.body, so_far_);
   co_await exchange_.respond(std::move(response));
   Outcome outcome = status < 400 ? Outcome::Ok : Outcome::ClientError;
   if (status >= 500) outcome = Outcome::UpstreamError;
@@ -80,7 +113,7 @@ net::asio::awaitable<void> Generation::relay_whole() {
 // Relay takes a stream apart, keeps what the client shall have in `out`, and follows progress.
 class Generation::Relay {
  public:
-  explicit Relay(Generation& generation) : generation_{generation} {}
+  explicit Relay(Generation& generation) : generation_{generation}, may_go_on_{generation.may_go_on()} {}
 
   // Everything that came in one read goes out in one write.
   std::string out;
@@ -91,44 +124,117 @@ class Generation::Relay {
   void feed(std::string_view bytes) {
     splitter_.feed(bytes, [this](std::string_view event) { take(event); });
   }
-  bool cut_inside_event() const { return !splitter_.rest().empty(); }
+  [[nodiscard]] bool cut_inside_event() const { return !splitter_.rest().empty(); }
+  [[nodiscard]] bool given_up() const { return given_up_; }
+  // The next stream goes on with the answer.
+  void next_part() {
+    generation_.so_far_.tokens += std::exchange(tokens_, 0);
+    finished_ = 0;
+    begun_ = false;
+    given_up_ = false;
+    done = false;
+    splitter_ = {};
+  }
 
  private:
   void take(std::string_view bytes) {
-    const StreamEvent event = read_stream_event(net::sse_data(bytes, scratch_));
-    if (!std::exchange(any_event, true) && !event.error) generation_.decode_has_begun();
+    const std::string_view data = net::sse_data(bytes, scratch_);
+    const StreamEvent event = read_stream_event(data);
+    any_event = true;
+    if (!event.error && !std::exchange(begun_, true)) generation_.decode_has_begun();
     done = done || event.done;
     if (event.error) error = event.error_message;
+    if (may_go_on_) watch_for_end(event, data);
+    follow(event);
+    pass(event, bytes, data);
+  }
+
+  // Keeps the text, which must be plain to go on from.
+  void watch_for_end(const StreamEvent& event, std::string_view data) {
+    Continuation& so_far = generation_.so_far_;
+    so_far.text += event.text;
+    may_go_on_ = !event.other_content;
+    if (!event.recomputed || !may_go_on_) return;
+    given_up_ = true;
+    const EventPlaces places = places_in(data);
+    if (so_far.answer_id.empty() && places.id) so_far.answer_id = data.substr(places.id->offset, places.id->length);
+  }
+
+  void follow(const StreamEvent& event) {
     tokens_ += event.tokens;
     finished_ += event.finished;
     if (event.usage) tokens_ = std::max(tokens_, event.usage->completion_tokens);
-    if (event.usage) generation_.learn(event.usage);
-    generation_.record_.progress(tokens_);
-    const std::int64_t tokens = generation_.tokens_each(tokens_);
-    generation_.placement_->progress(tokens);
-    if (error) {
+    generation_.learn(event.usage);
+    const std::int64_t in_all = generation_.so_far_.tokens + tokens_;
+    generation_.record_.progress(in_all);
+    generation_.placement_->progress(generation_.tokens_each(tokens_));
+    if (error || given_up_) {
       generation_.placement_->leave();
-    } else if (finished_ >= generation_.body_.sequences || done) {
-      generation_.placement_->finish(tokens);
+    } else if (finished_ >= generation_.body_.sequences || event.done) {
+      generation_.placement_->finish(generation_.tokens_each(in_all));
     }
+  }
+
+  // To the client, as it came unless its answer changes workers.
+  void pass(const StreamEvent& event, std::string_view bytes, std::string_view data) {
     if (event.usage_only && !generation_.body_.client_wants_usage()) return;
-    out.append(bytes);
+    const bool is_chunk = event.readable && !event.done && !event.error && data.data() != scratch_.data();
+    if (given_up_) {
+      if (!is_chunk || !event.recomputed || event.text.empty()) return;
+      pass_part(without_end(bytes, data));
+    } else if (generation_.so_far_.begun() && is_chunk) {
+      if (!event.opens) pass_part(std::string{bytes});
+    } else {
+      out.append(bytes);
+    }
+  }
+
+  void pass_part(const std::string& event) {
+    const std::string_view bytes{event};
+    if (!generation_.so_far_.begun()) {
+      out.append(bytes);
+      return;
+    }
+    out += as_part_of(bytes, net::sse_data(bytes, scratch_), generation_.so_far_);
   }
 
   Generation& generation_;
   net::SseSplitter splitter_;
   std::string scratch_;
-  std::int64_t tokens_ = 0;
+  std::int64_t tokens_ = 0;  // of this worker
   std::int32_t finished_ = 0;
+  bool begun_ = false;  // this worker
+  bool may_go_on_;
+  bool given_up_ = false;
 };
 
 net::asio::awaitable<void> Generation::relay_stream() {
   Relay relay{*this};
+  for (;;) {
+    auto failure = co_await pass_on(relay);
+    placement_->leave();
+    if (!failure && relay.given_up()) {
+      relay.next_part();
+      failure = co_await go_on_elsewhere();
+      if (!failure && answer_->head().status == 200) continue;
+      if (!failure) {
+        const net::NetError refused{net::NetFault::Protocol, "status " + std::to_string(answer_->head().status) +
+                                                                 " where an answer was to be gone on with"};
+        failure = failure_of(refused, record_.worker());
+      }
+    }
+    if (failure && failure->client_left()) co_return;
+    co_await end_stream(std::move(failure), relay.error.has_value());
+    co_return;
+  }
+}
+
+// One worker's stream, to its end; a failure if that was not a proper one.
+net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
   std::optional<net::NetError> broken;
   net::TimePoint deadline = after(service_.params.timeouts.first_byte_ms);
   for (;;) {
     const auto bytes = co_await answer_->read(deadline);
-    if (!bytes && bytes.error().fault == net::NetFault::Cancelled) co_return;
     if (!bytes) broken = bytes.error();
     if (!bytes || bytes->empty()) break;
     relay.feed(*bytes);
@@ -140,27 +246,30 @@ net::asio::awaitable<void> Generation::relay_stream() {
     net::WriteStatus status = exchange_.write(relay.out);
     relay.out.clear();
     if (status == net::WriteStatus::Full) status = co_await exchange_.drained();
-    if (status == net::WriteStatus::Gone) co_return;
+    if (status == net::WriteStatus::Gone) co_return client_left();
   }
-  placement_->leave();
   if (!broken && !relay.error && !relay.done) {
     broken = net::NetError{net::NetFault::Closed, relay.cut_inside_event() ? "the stream ended inside an event"
                                                                            : "the stream ended without [DONE]"};
   }
   if (relay.error) broken = net::NetError{net::NetFault::Protocol, "the worker reported: " + *relay.error};
-  if (!broken) {
+  if (!broken) co_return std::nullopt;
+  co_return failure_of(*broken, record_.worker());
+}
+
+// `told`: the worker's own error event has been passed on already.
+net::asio::awaitable<void> Generation::end_stream(std::optional<Failure> failure, bool told) {
+  if (!failure) {
     co_await exchange_.finish();
     if (exchange_.finished()) record_.finished(Outcome::Ok, 200);
     co_return;
   }
-  Failure failure = failure_of(*broken, record_.worker());
   if (!exchange_.started()) {
-    co_await fail(std::move(failure));
+    co_await fail(std::move(*failure));
     co_return;
   }
-  record_.finished(failure.outcome, 200, broken->detail);
-  // A worker's own error event has been passed on already.
-  if (!relay.error) exchange_.write(error_event(failure.error));
+  record_.finished(failure->outcome, 200, failure->log_reason.empty() ? failure->error.message : failure->log_reason);
+  if (!told) exchange_.write(error_event(failure->error));
   co_await exchange_.flushed();  // and then the connection breaks: no proper end
 }
 

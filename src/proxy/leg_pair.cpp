@@ -32,6 +32,7 @@ void fill_in(Handover& handover, const std::vector<std::pair<std::string, std::s
 std::string prefill_body(const PrefillOnCall& job, const Handover& handover) {
   BodyEdit edit{job.request.body, job.body};
   job.fleet.rename_model(edit, job.body.model);
+  extend_prompt(edit, job.body, job.kind, job.so_far);
   job.fleet.dialect().edit_prefill(edit, job.body, handover);
   return std::move(edit).apply();
 }

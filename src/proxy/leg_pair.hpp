@@ -13,6 +13,7 @@
 #include "net/event.hpp"
 #include "net/task_group.hpp"
 #include "proxy/callback_board.hpp"
+#include "proxy/continuation.hpp"
 #include "proxy/decode_answer.hpp"
 #include "proxy/dialects/dialect.hpp"
 #include "proxy/prefill_dispatcher.hpp"
@@ -67,7 +68,9 @@ struct PrefillOnCall {
   Fleet& fleet;
   std::unique_ptr<ExpectedCalls> calls;
   net::HttpRequest request;  // with the client's body
+  GenerationKind kind;
   GenerationBody body;
+  Continuation so_far;
   Tokens prompt;  // of all prompts, estimated
   std::int64_t retries;
   net::TimePoint deadline;

@@ -44,7 +44,7 @@ net::asio::awaitable<PrefillOutcome> prefill(net::HttpClient& engine, const net:
   }
   outcome.end = PrefillEnd::Computed;
   outcome.object = object_member(*body, "kv_transfer_params");
-  outcome.usage = read_usage(*body);
+  outcome.usage = read_whole_answer(*body).usage;
   co_return outcome;
 }
 

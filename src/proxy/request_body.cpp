@@ -34,6 +34,8 @@ constexpr std::array<std::string_view, kMembers> kReadMembers{"model",
                                                               "max_completion_tokens",
                                                               "min_tokens",
                                                               "min_completion_tokens",
+                                                              "continue_final_message",
+                                                              "add_generation_prompt",
                                                               "messages",
                                                               "prompt"};
 

@@ -34,10 +34,12 @@ enum class Member : std::uint8_t {
   MaxCompletionTokens,
   MinTokens,
   MinCompletionTokens,
+  ContinueFinalMessage,
+  AddGenerationPrompt,
   Messages,
   Prompt
 };
-inline constexpr std::size_t kMembers = 11;
+inline constexpr std::size_t kMembers = 13;
 
 std::string_view name_of(Member member);
 
@@ -114,8 +116,13 @@ class BodyEdit {
   void drop(Member member);
   // A member that the client did not send.
   void add(std::string_view name, std::string_view value);
+  // Into a value, at a place of the client's text.
+  void insert(std::size_t offset, std::string text) { splice_.insert(offset, std::move(text)); }
   // Makes a streaming request ask for the usage event.
   void ask_for_usage();
+
+  // What the client wrote there.
+  std::string_view text_of(Span span) const { return splice_.original().substr(span.offset, span.length); }
 
   std::string apply() &&;
 

@@ -13,19 +13,23 @@ bool has_text(const dom::object& object, std::string_view key) {
   return !object[key].get_string().get(text) && !text.empty();
 }
 
-bool has_content(const dom::object& choice) {
-  if (has_text(choice, "text")) return true;
-  dom::object delta;
-  if (choice["delta"].get_object().get(delta)) return false;
-  if (has_text(delta, "content") || has_text(delta, "reasoning") || has_text(delta, "reasoning_content")) return true;
+// What a choice brings: in events of a chat a delta, in whole answers a message.
+void read_content(const dom::object& choice, StreamEvent& event) {
+  std::string_view text;
+  event.text = choice["text"].get_string().get(text) ? std::string_view{} : text;
+  dom::object part;
+  if (choice["delta"].get_object().get(part) && choice["message"].get_object().get(part)) return;
+  if (!part["content"].get_string().get(text)) event.text = text;
   dom::array calls;
-  return !delta["tool_calls"].get_array().get(calls) && calls.size() > 0;
+  event.other_content = has_text(part, "reasoning") || has_text(part, "reasoning_content") ||
+                        (!part["tool_calls"].get_array().get(calls) && calls.size() > 0);
+  event.opens = event.text.empty() && !event.other_content && has_text(part, "role");
 }
 
-std::int32_t tokens_of(const dom::object& choice) {
+std::int32_t tokens_of(const dom::object& choice, const StreamEvent& event) {
   dom::array ids;
   if (!choice["token_ids"].get_array().get(ids)) return static_cast<std::int32_t>(ids.size());
-  return has_content(choice) ? 1 : 0;
+  return event.text.empty() && !event.other_content ? 0 : 1;
 }
 
 std::optional<Usage> usage_of(const dom::object& object) {
@@ -55,9 +59,15 @@ void read_choices(const dom::array& choices, StreamEvent& event) {
   for (const dom::element element : choices) {
     dom::object choice;
     if (element.get_object().get(choice)) continue;
-    event.tokens += tokens_of(choice);
+    read_content(choice, event);
+    event.tokens += tokens_of(choice, event);
     dom::element reason;
-    if (!choice["finish_reason"].get(reason) && !reason.is_null()) ++event.finished;
+    if (!choice["finish_reason"].get(reason) && !reason.is_null()) {
+      ++event.finished;
+      event.opens = false;
+    }
+    std::string_view stop;
+    if (!choice["stop_reason"].get_string().get(stop) && stop == "recomputed") event.recomputed = true;
   }
 }
 
@@ -92,9 +102,17 @@ StreamEvent read_stream_event(std::string_view data) {
   return event;
 }
 
-std::optional<Usage> read_usage(std::string_view body) {
+StreamEvent read_whole_answer(std::string_view body) {
+  StreamEvent event;
   dom::object object;
-  return parse(body, object) ? usage_of(object) : std::nullopt;
+  if (!parse(body, object)) {
+    event.readable = false;
+    return event;
+  }
+  event.usage = usage_of(object);
+  dom::array choices;
+  if (!object["choices"].get_array().get(choices)) read_choices(choices, event);
+  return event;
 }
 
 }  // namespace balanceroute::proxy

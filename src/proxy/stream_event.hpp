@@ -23,13 +23,18 @@ struct StreamEvent {
   bool usage_only = false;    // the extra event that include_usage asks for: usage, and no choices
   std::int32_t tokens = 0;    // tokens of all its choices: token ids where given, else one for each with content
   std::int32_t finished = 0;  // choices that end here
+  // Of its last choice. The text is valid until the next event is read on this thread.
+  std::string_view text;
+  bool other_content = false;  // reasoning or tool calls
+  bool opens = false;          // it names the role and brings nothing else
+  bool recomputed = false;     // its worker gives the answer up (engine-protocols 1.7)
   std::optional<Usage> usage;
 };
 
 // `data` is the event's data as net::sse_data gives it.
 StreamEvent read_stream_event(std::string_view data);
 
-// The usage of a whole (not streamed) answer; nothing when it has none.
-std::optional<Usage> read_usage(std::string_view body);
+// A whole (not streamed) answer: its usage, and its last choice as of an event.
+StreamEvent read_whole_answer(std::string_view body);
 
 }  // namespace balanceroute::proxy

@@ -63,6 +63,10 @@ RouterMetrics::RouterMetrics()
       tokens_{counter(registry_, "balanceroute_stream_tokens_total", "Output tokens of finished requests.")},
       prefill_failures_{counter(registry_, "balanceroute_prefill_failures_total",
                                 "Prefill requests that an instance failed; they are tried again elsewhere.")},
+      kv_losses_{counter(registry_, "balanceroute_prefill_repeated_total",
+                         "Prefilled requests that a decode worker failed; both legs are tried again.")},
+      given_up_{counter(registry_, "balanceroute_stream_given_up_total",
+                        "Answers that a worker ended for want of KV space and another one went on with.")},
       alone_without_kv_{alone(registry_, "no_kv")},
       alone_without_prefill_{alone(registry_, "prefill_lost")},
       arrival_wait_{histogram(registry_, "balanceroute_arrival_wait_seconds",
@@ -103,6 +107,14 @@ void RouterMetrics::unknown_path() {
 
 void RouterMetrics::prefill_failed() {
   prefill_failures_.Increment();
+}
+
+void RouterMetrics::kv_lost() {
+  kv_losses_.Increment();
+}
+
+void RouterMetrics::answer_given_up() {
+  given_up_.Increment();
 }
 
 void RouterMetrics::decoded_alone(std::string_view reason) {

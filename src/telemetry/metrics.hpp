@@ -52,6 +52,10 @@ class RouterMetrics {
   void unknown_path();
   // A prefill instance failed a request.
   void prefill_failed();
+  // A decode worker failed a request that another leg had prefilled; both legs are tried again.
+  void kv_lost();
+  // A decode worker ended an answer for want of KV space, and another one goes on with it.
+  void answer_given_up();
   // A decode worker computes a prompt itself that a prefill instance was meant for. `reason`: "no_kv", the instance
   // kept nothing, or "prefill_lost", none answered.
   void decoded_alone(std::string_view reason);
@@ -65,6 +69,8 @@ class RouterMetrics {
   prometheus::Counter& unknown_paths_;
   prometheus::Counter& tokens_;
   prometheus::Counter& prefill_failures_;
+  prometheus::Counter& kv_losses_;
+  prometheus::Counter& given_up_;
   prometheus::Counter& alone_without_kv_;
   prometheus::Counter& alone_without_prefill_;
   prometheus::Histogram& arrival_wait_;

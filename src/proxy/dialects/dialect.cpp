@@ -27,8 +27,9 @@ std::unique_ptr<Dialect> make_dialect(DialectKind kind) {
     case DialectKind::Aggregated:
       return std::make_unique<AggregatedDialect>();
     case DialectKind::VllmNixl:
+      return std::make_unique<RelayDialect>(RelayDialect::Engine::Vllm);
     case DialectKind::AscendMooncake:
-      return std::make_unique<RelayDialect>();
+      return std::make_unique<RelayDialect>(RelayDialect::Engine::VllmAscend);
     case DialectKind::VllmMooncake:
       return std::make_unique<TransferIdDialect>();
     case DialectKind::AscendLayerwise:

@@ -55,6 +55,8 @@ class Dialect {
   [[nodiscard]] virtual bool hands_over(const GenerationBody& body) const = 0;
   // Whether a decode worker can do without a prefill leg.
   [[nodiscard]] virtual bool decodes_alone() const { return true; }
+  // Whether a decode engine may end an answer for want of KV space and have it gone on with (engine-protocols 1.7).
+  [[nodiscard]] virtual bool gives_answers_up() const { return false; }
   // Whether the decode leg names the prefill rank's engine id, which its bootstrap server tells.
   [[nodiscard]] virtual bool needs_engine_id() const { return false; }
   // What each leg's body says beside the client's words.

@@ -13,6 +13,7 @@ class LayerwiseDialect final : public Dialect {
   LegOrder order() const override { return LegOrder::OnCallback; }
   // A decode engine calls once for each prompt, and the KV of a prompt goes to one answer.
   bool hands_over(const GenerationBody& body) const override { return body.sequences == body.prompts; }
+  bool gives_answers_up() const override { return true; }
   void edit_prefill(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const override;
   void edit_decode(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const override;
 };

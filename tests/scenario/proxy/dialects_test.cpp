@@ -6,6 +6,7 @@
 #include <future>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -51,6 +52,8 @@ struct Streamed {
   int finishes = 0;
   int dones = 0;
   std::string errors;
+  std::set<std::string> ids;
+  json usage;
 };
 
 Streamed read_stream(const std::string& answer) {
@@ -65,6 +68,8 @@ Streamed read_stream(const std::string& answer) {
     const json event = json::parse(data, nullptr, false);
     if (event.is_discarded()) continue;
     if (event.contains("error")) out.errors += event["error"].dump();
+    if (event.contains("id")) out.ids.insert(event["id"].get<std::string>());
+    if (event.contains("usage") && event["usage"].is_object()) out.usage = event["usage"];
     for (const json& choice : event.value("choices", json::array())) {
       if (choice.contains("text")) out.text += choice["text"].get<std::string>();
       if (choice.contains("delta")) out.text += choice["delta"].value("content", "");
@@ -166,6 +171,13 @@ class RoutedFleet : public testing::Test {
   void expect_all_given_back() {
     EXPECT_TRUE(soon([this] { return all_is_given_back(); })) << ledger().dump(1) << emulator_->state_json();
   }
+  static bool http_is_up(std::uint16_t port) {
+    try {
+      return status_of(http_exchange(port, "GET", "/health")) == 200;
+    } catch (const std::exception&) {
+      return false;  // refused
+    }
+  }
   void inject(std::uint16_t engine, const json& fault) {
     http_exchange(engine, "POST", "/emulator/faults", fault.dump());
   }
@@ -252,7 +264,8 @@ TEST_P(EveryDialect, RanksBehindOnePortAreNamed) {
   }
   for (auto& answer : answers) EXPECT_EQ(status_of(answer.get()), 200);
   EXPECT_EQ(kv()["relay_faults"], 0);
-  for (const json& rank : json::parse(emulator_->state_json())["ranks"]) EXPECT_EQ(rank["waiting"], 0);
+  const json state = json::parse(emulator_->state_json());
+  for (const json& rank : state["ranks"]) EXPECT_EQ(rank["waiting"], 0);
   expect_all_given_back();
 }
 
@@ -342,6 +355,223 @@ TEST_P(EveryDialect, ClientsThatLeaveAnywhereLeaveNothing) {
   for (std::thread& thread : threads) thread.join();
   expect_all_given_back();
   EXPECT_EQ(status_of(post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})")), 200);
+}
+
+// Law: a prefill engine that restarted is asked for its new id; requests go on.
+TEST_P(EveryDialect, RestartedPrefillEngineIsFoundAgain) {
+  if (!prefills()) GTEST_SKIP() << "no prefill side";
+  EmulatorParams fleet = quick(GetParam());
+  fleet.prefill_instances = 1;
+  fleet.lease_seconds = 0.5;  // of KV that nobody fetches, because its decode worker was told the old id
+  start(fleet);
+  const std::string body = R"({"model":"emulated","prompt":"once upon","max_tokens":3})";
+  ASSERT_EQ(status_of(post(kText, body)), 200);
+  http_exchange(emulator_->prefill_ports()[0], "POST", "/emulator/restart", R"({"down_ms": 1})");
+  ASSERT_TRUE(soon([this] { return http_is_up(emulator_->prefill_ports()[0]); }));
+  for (int i = 0; i < 3; ++i) {
+    const std::string answer = post(kText, body);
+    EXPECT_EQ(status_of(answer), 200) << answer;
+  }
+  expect_all_given_back();
+}
+
+// Law: KV that is lost on the way is computed again, and the client sees nothing of it.
+TEST_P(EveryDialect, LostKvIsComputedAgain) {
+  if (!prefills() || is("ascend_layerwise")) GTEST_SKIP() << "no KV that a decode engine could lose";
+  start(quick(GetParam()));
+  for (const auto port : emulator_->prefill_ports()) inject(port, {{"fault", "kv_loss"}, {"count", 1}});
+  for (int i = 0; i < 3; ++i) {
+    const std::string answer = post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})");
+    ASSERT_EQ(status_of(answer), 200) << answer;
+    EXPECT_EQ(json::parse(body_of(answer))["choices"][0]["text"], numbered(3));
+  }
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  EXPECT_THAT(metrics(), HasSubstr("balanceroute_prefill_repeated_total 2"));
+}
+
+class AscendDialect : public EveryDialect {};
+
+INSTANTIATE_TEST_SUITE_P(Dialects, AscendDialect, testing::Values("ascend_mooncake", "ascend_layerwise"),
+                         [](const auto& param) { return std::string{param.param}; });
+
+// Law: answers that a worker gives up for want of KV space go on elsewhere: no token is lost or doubled, the client
+// sees one id, one end and the usage of the one answer.
+TEST_P(AscendDialect, GivenUpAnswersGoOnWithoutASeam) {
+  constexpr int kTokens = 60;
+  EmulatorParams fleet = quick(GetParam());
+  fleet.ranks = 1;
+  fleet.kv_capacity_tokens = 160;  // of four answers of more than 60 tokens each
+  fleet.recompute_stop = true;
+  fleet.step_time = {.fixed_ms = 0.3, .per_token_ms = 0};
+  fleet.stream_interval = 3;
+  start(fleet);
+  const std::string limit = R"(,"max_tokens":60,"model":"emulated")";
+  const std::string chat = R"({"messages":[{"role":"user","content":"once upon a time"}])" + limit;
+  const std::string text = R"({"prompt":"once upon a time")" + limit;
+  const std::string stream = R"(,"stream":true,"stream_options":{"include_usage":true}})";
+  std::vector<std::future<std::string>> streams;
+  std::vector<std::future<std::string>> wholes;
+  const auto send = [this](std::string_view path, std::string body) {
+    return std::async(std::launch::async, [this, path, body = std::move(body)] { return post(path, body); });
+  };
+  for (int i = 0; i < 2; ++i) {
+    streams.push_back(send(kText, text + stream));
+    streams.push_back(send(kChat, chat + stream));
+    wholes.push_back(send(kText, text + "}"));
+    wholes.push_back(send(kChat, chat + "}"));
+  }
+  for (auto& future : streams) {
+    const std::string answer = future.get();
+    const Streamed read = read_stream(answer);
+    EXPECT_EQ(read.text, numbered(kTokens));
+    EXPECT_EQ(read.finishes, 1);
+    EXPECT_EQ(read.dones, 1);
+    EXPECT_EQ(read.ids.size(), 1u);
+    EXPECT_EQ(read.errors, "");
+    EXPECT_EQ(read.usage["completion_tokens"], kTokens) << answer;
+    EXPECT_EQ(read.usage["prompt_tokens"], 4);
+    EXPECT_EQ(read.usage["total_tokens"], 4 + kTokens);
+  }
+  for (auto& future : wholes) {
+    const std::string answer = future.get();
+    ASSERT_EQ(status_of(answer), 200) << answer;
+    const json whole = json::parse(body_of(answer));
+    const json& choice = whole["choices"][0];
+    EXPECT_EQ(choice.contains("text") ? choice["text"] : choice["message"]["content"], numbered(kTokens));
+    EXPECT_EQ(choice["finish_reason"], "length");
+    EXPECT_EQ(whole["usage"]["completion_tokens"], kTokens);
+    EXPECT_EQ(whole["usage"]["prompt_tokens"], 4);
+  }
+  EXPECT_THAT(metrics(), testing::Not(HasSubstr("balanceroute_stream_given_up_total 0")));
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  expect_all_given_back();
+}
+
+// One worker with one slot, which a request holds as long as the test wants.
+class BusyWorker : public RoutedFleet {
+ protected:
+  void start_busy(const std::function<void(ServeParams&)>& change = no_change, double lease_seconds = 30) {
+    EmulatorParams fleet = quick("vllm_nixl");
+    fleet.ranks = 1;
+    fleet.slots = 1;
+    fleet.lease_seconds = lease_seconds;
+    start(fleet, change);
+    holder_ = std::make_unique<RawClient>(service_->client_port());
+    holder_->send(http_request("POST", kText, body(100'000)));
+    holder_->read_until(" t1");
+  }
+  static std::string body(int tokens) {
+    return R"({"model":"emulated","prompt":"once upon","stream":true,"max_tokens":)" + std::to_string(tokens) + "}";
+  }
+  std::unique_ptr<RawClient> send(int tokens = 3) {
+    auto client = std::make_unique<RawClient>(service_->client_port());
+    client->send(http_request("POST", kText, body(tokens)));
+    return client;
+  }
+  bool shows(const std::string& metric) { return metrics().find(metric) != std::string::npos; }
+
+  std::unique_ptr<RawClient> holder_;
+};
+
+// Law: a prefilled request that waits for its hold limit goes beyond its worker's slots, and takes the next free one.
+TEST_F(BusyWorker, KvThatCanWaitNoLongerGoesBeyondSlots) {
+  start_busy([](ServeParams& params) { params.fleets[0].prefill.hold_limit_ms = 30; });
+  const auto waiting = send();
+  EXPECT_TRUE(soon([this] { return shows("balanceroute_pool_forced_holds_total{fleet=\"default\"} 1"); }));
+  holder_->close();
+  EXPECT_EQ(read_stream(waiting->read_to_end()).text, numbered(3));
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  expect_all_given_back();
+}
+
+// Law: where nothing may go beyond slots, it is prefilled once more and then refused.
+TEST_F(BusyWorker, KvThatFindsNoRoomIsComputedOnceMore) {
+  start_busy(
+      [](ServeParams& params) {
+        params.fleets[0].prefill.hold_limit_ms = 30;
+        params.fleets[0].prefill.overcommit = 0;
+      },
+      0.3);
+  const std::string answer = post(kText, body(3));
+  EXPECT_EQ(status_of(answer), 503);
+  EXPECT_THAT(answer, HasSubstr("hold_expired"));
+  EXPECT_TRUE(shows("balanceroute_pool_holds_expired_total{fleet=\"default\"} 2"));
+  holder_->close();
+  expect_all_given_back();
+}
+
+// Law: more requests than may wait are refused, and prefill is not begun for what the pool has no use for.
+TEST_F(BusyWorker, RequestsWaitBeforePrefill) {
+  start_busy([](ServeParams& params) { params.limits.waiting_requests = 2; });
+  std::vector<std::unique_ptr<RawClient>> waiting;
+  for (int i = 0; i < 3; ++i) waiting.push_back(send());
+  EXPECT_TRUE(soon([this] {
+    const json state = ledger();
+    return state["requests_waiting"] == 1 && state["prefill"]["requests_waiting"] == 2;
+  })) << ledger().dump(1);
+  EXPECT_EQ(status_of(post(kText, body(3))), 429);
+  holder_->close();
+  for (const auto& client : waiting) EXPECT_EQ(read_stream(client->read_to_end()).text, numbered(3));
+  expect_all_given_back();
+}
+
+// Law: KV whose client left the pool is fetched by nobody's request, or stays stranded until the engine's lease ends.
+TEST_F(BusyWorker, AbandonedKvIsDrained) {
+  start_busy();
+  send()->close();
+  const auto waiting = send();
+  EXPECT_TRUE(soon([this] { return ledger()["requests_waiting"] == 1; }));
+  waiting->close();
+  EXPECT_TRUE(soon([this] { return kv()["offered"] >= 2; }));
+  holder_->close();
+  expect_all_given_back();
+  EXPECT_EQ(kv()["leases_expired"], 0);
+}
+
+TEST_F(BusyWorker, AbandonedKvIsLeftToItsLease) {
+  start_busy(
+      [](ServeParams& params) {
+        params.fleets[0].prefill.abandon = "lease";
+        params.fleets[0].prefill.hold_limit_ms = 250;
+      },
+      0.3);
+  const auto waiting = send();
+  EXPECT_TRUE(soon([this] { return ledger()["requests_waiting"] == 1; }));
+  waiting->close();
+  const auto stranded = [this] {
+    std::int64_t tokens = 0;
+    const json state = ledger();
+    for (const json& instance : state["prefill"]["instances"]) {
+      tokens += instance["stranded_tokens"].get<std::int64_t>();
+    }
+    return tokens;
+  };
+  EXPECT_TRUE(soon([&] { return stranded() > 0; }));
+  holder_->close();
+  expect_all_given_back();
+  EXPECT_EQ(kv()["leases_expired"], 1);
+}
+
+// Law: a worker fetches the KV of so many requests at a time, and no more.
+TEST_F(RoutedFleet, TransfersAreBounded) {
+  EmulatorParams fleet = quick("vllm_nixl");
+  fleet.ranks = 1;
+  fleet.transfer_time = {.fixed_ms = 30, .per_token_ms = 0};
+  start(fleet, [](ServeParams& params) { params.fleets[0].prefill.max_transfers_in_flight = 1; });
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<RawClient>(service_->client_port()));
+    clients.back()->send(
+        http_request("POST", kText, R"({"model":"emulated","prompt":"once upon","stream":true,"max_tokens":300})"));
+  }
+  std::int64_t most = 0;
+  EXPECT_TRUE(soon([&] {
+    const json rank = json::parse(emulator_->state_json())["ranks"][0];
+    most = std::max(most, rank["waiting"].get<std::int64_t>());
+    return rank["running"] == 3;
+  }));
+  EXPECT_EQ(most, 1);
+  for (const auto& client : clients) EXPECT_EQ(read_stream(client->read_to_end()).text, numbered(300));
 }
 
 }  // namespace

@@ -36,10 +36,30 @@ TEST(StreamEvent, KnowsEndsUsageAndErrors) {
   EXPECT_TRUE(read_stream_event("").readable);
 }
 
-TEST(StreamEvent, ReadsTheUsageOfAWholeAnswer) {
-  EXPECT_EQ(read_usage(R"({"id":"x","usage":{"prompt_tokens":3,"completion_tokens":4}})")->completion_tokens, 4);
-  EXPECT_FALSE(read_usage(R"({"id":"x"})"));
-  EXPECT_FALSE(read_usage("no json"));
+// Law: of a whole answer the same is known as of an event.
+TEST(StreamEvent, ReadsAWholeAnswer) {
+  EXPECT_EQ(
+      read_whole_answer(R"({"id":"x","usage":{"prompt_tokens":3,"completion_tokens":4}})").usage->completion_tokens, 4);
+  EXPECT_FALSE(read_whole_answer(R"({"id":"x"})").usage);
+  EXPECT_FALSE(read_whole_answer("no json").usage);
+  const StreamEvent given_up =
+      read_whole_answer(R"({"choices":[{"text":" a","finish_reason":"stop","stop_reason":"recomputed"}]})");
+  EXPECT_TRUE(given_up.recomputed);
+  EXPECT_EQ(given_up.text, " a");
+  EXPECT_EQ(read_whole_answer(R"({"choices":[{"message":{"role":"assistant","content":"b"}}]})").text, "b");
+}
+
+// Law: what an answer consists of is told apart: plain text, the role that opens it, content of other kinds.
+TEST(StreamEvent, TellsTextFromOtherContent) {
+  const auto delta = [](const std::string& members) {
+    return read_stream_event(R"({"choices":[{"index":0,"delta":{)" + members + R"(},"finish_reason":null}]})");
+  };
+  EXPECT_TRUE(delta(R"("role":"assistant","content":"")").opens);
+  EXPECT_FALSE(delta(R"("role":"assistant","content":"x")").opens);
+  EXPECT_EQ(delta(R"("content":"x\ny")").text, "x\ny");
+  EXPECT_TRUE(delta(R"("reasoning":"x")").other_content);
+  EXPECT_TRUE(delta(R"("tool_calls":[{"index":0}])").other_content);
+  EXPECT_FALSE(delta(R"("content":"x")").other_content);
 }
 
 }  // namespace
