@@ -66,7 +66,8 @@ void extend_prompt(BodyEdit& edit, const GenerationBody& body, GenerationKind ki
     return;
   }
   const Span messages = body.place(Member::Messages)->value;
-  edit.insert(messages.offset + messages.length - 1, R"(,{"role":"assistant","content":)" + json_string(so_far.text) + "}");
+  edit.insert(messages.offset + messages.length - 1,
+              R"(,{"role":"assistant","content":)" + json_string(so_far.text) + "}");
   edit.set(Member::ContinueFinalMessage, "true");
   edit.set(Member::AddGenerationPrompt, "false");
 }

@@ -2,6 +2,8 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
+
 namespace balanceroute::proxy {
 
 namespace {
@@ -41,14 +43,20 @@ class PlaceFinder {
   void note(std::optional<Span>& place, ondemand::value value) const {
     ondemand::json_type type{};
     if (value.type().get(type) || type == ondemand::json_type::object || type == ondemand::json_type::array) return;
-    std::string_view raw = value.raw_json_token();
-    raw = raw.substr(0, raw.find_last_not_of(" \t\r\n") + 1);
-    place = Span{static_cast<std::size_t>(raw.data() - text_), raw.size()};
+    place = span_of(value.raw_json_token());
+  }
+
+  // simdjson's raw texts end where the next token begins.
+  [[nodiscard]] Span span_of(std::string_view raw) const {
+    return {static_cast<std::size_t>(raw.data() - text_), raw.find_last_not_of(" \t\r\n") + 1};
   }
 
   void read_usage(ondemand::value value) {
     ondemand::object usage;
-    if (value.get_object().get(usage)) return;
+    std::string_view raw;
+    if (value.get_object().get(usage) || usage.raw_json().get(raw)) return;
+    places_.usage = span_of(raw);
+    if (usage.reset().error()) return;
     read(usage, [this](std::string_view name, ondemand::value count) {
       if (name == "prompt_tokens") note(places_.prompt_tokens, count);
       if (name == "completion_tokens") note(places_.completion_tokens, count);
@@ -83,6 +91,28 @@ class PlaceFinder {
 };
 
 }  // namespace
+
+std::string without_usage(std::string_view event, std::string_view json) {
+  constexpr std::string_view kName = "\"usage\"";
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto usage = places_in(json).usage;
+  const std::size_t name = usage ? json.rfind(kName, usage->offset) : std::string_view::npos;
+  if (name == std::string_view::npos || name == 0) return std::string{event};
+  std::string_view between = json.substr(name + kName.size(), usage->offset - name - kName.size());
+  between.remove_prefix(std::min(between.find_first_not_of(kBlanks), between.size()));
+  between = between.substr(0, between.find_last_not_of(kBlanks) + 1);
+  if (between != ":") return std::string{event};  // its name is spelled with escapes
+  std::size_t begin = json.find_last_not_of(kBlanks, name - 1);
+  std::size_t end = usage->offset + usage->length;
+  if (json[begin] != ',') {  // the first member, which goes with the comma after it
+    ++begin;
+    const std::size_t next = json.find_first_not_of(kBlanks, end);
+    if (json[next] == ',') end = next + 1;
+  }
+  Splice splice{event};
+  splice.replace({begin + static_cast<std::size_t>(json.data() - event.data()), end - begin}, {});
+  return splice.apply();
+}
 
 EventPlaces places_in(std::string_view json) {
   return PlaceFinder{}.find(json);

@@ -31,7 +31,10 @@ bool all_wait(const FleetParams& fleet) {
 
 }  // namespace
 
-Fleet::Fleet(FleetParams params) : params_{std::move(params)}, dialect_{make_dialect(params_.dialect_kind())} {}
+Fleet::Fleet(FleetParams params)
+    : params_{std::move(params)},
+      dialect_{make_dialect(params_.dialect_kind())},
+      token_progress_{params_.token_progress_mode()} {}
 
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
                                                                net::IoThread& decider, net::IoThreads& threads) {

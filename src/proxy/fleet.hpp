@@ -38,6 +38,7 @@ class Fleet {
   Dispatcher& dispatcher() { return *dispatcher_; }
   WorkerClients& clients(std::size_t thread) { return clients_[thread]; }
   PromptEstimator& estimator() { return estimator_; }
+  TokenProgress& token_progress() { return token_progress_; }
   const WorkerAddress& address(WorkerId worker) const { return workers_[worker.value()]; }
   // Makes the body name the model as the engine does, and the request or the body the worker's rank.
   void rename_model(BodyEdit& edit, std::string_view asked) const;
@@ -70,6 +71,7 @@ class Fleet {
   std::unique_ptr<PrefillDispatcher> prefills_;
   std::vector<PrefillClients> prefill_clients_;  // one for each I/O thread
   PromptEstimator estimator_;
+  TokenProgress token_progress_;
 };
 
 }  // namespace balanceroute::proxy

@@ -62,7 +62,10 @@ std::optional<Failure> Generation::read() {
   record_.model = body_.model;
   record_.sequences = body_.sequences;
   fleet_ = find_fleet();
-  if (fleet_) return std::nullopt;
+  if (fleet_) {
+    wish_for_usage();
+    return std::nullopt;
+  }
   return Failure{Outcome::ClientError,
                  api_error(404, "model_not_found", "the model '" + body_.model + "' is not served here", "model")};
 }
@@ -85,6 +88,16 @@ Fleet* Generation::find_fleet() {
   return nullptr;
 }
 
+// So that tokens are counted: at the end of the stream, or in every event where events do not show them.
+void Generation::wish_for_usage() {
+  if (!body_.stream) return;
+  if (fleet_->token_progress().continuous()) {
+    usage_wish_ = UsageWish::Continuous;
+  } else if (!body_.client_wants_usage()) {
+    usage_wish_ = UsageWish::AtTheEnd;
+  }
+}
+
 Generation::Stage Generation::serve() {
   const Dialect& dialect = fleet_->dialect();
   const LegOrder order = dialect.hands_over(body_) ? dialect.order() : LegOrder::DecodeOnly;
@@ -96,10 +109,17 @@ Generation::Stage Generation::serve() {
   co_return co_await open_decode();
 }
 
+// A decode worker must have the request before the prefill engine drops its KV, with time to spare.
+net::TimePoint Generation::hold_until() const {
+  const net::TimePoint limit = after(fleet_->params().prefill.hold_limit_ms);
+  const auto lease = stated_lease(handover_.object, std::chrono::system_clock::now());
+  return lease ? std::min(limit, service_.clock.now() + *lease * 2 / 3) : limit;
+}
+
 // Waits for a worker.
 Generation::Stage Generation::place(Tokens prompt) {
   RequestSize size{.prompt = prompt, .sequences = body_.sequences, .reports = body_.stream};
-  if (!handover_.object.empty()) size.hold_until = after(fleet_->params().prefill.hold_limit_ms);
+  if (!handover_.object.empty()) size.hold_until = hold_until();
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size));
   if (*claim_) (*claim_)->computed(prompt);  // from now on it counts as waiting in the pool
   const auto placed = co_await placement_->placed(after(service_.params.timeouts.admission_ms));

@@ -64,6 +64,7 @@ class Generation {
   Fleet* find_fleet();
   Stage serve();
   Stage place(Tokens prompt);
+  net::TimePoint hold_until() const;
   net::asio::awaitable<void> fail(Failure failure);
 
   // generation_legs.cpp: what is sent, in each order.
@@ -79,8 +80,9 @@ class Generation {
   net::asio::awaitable<std::expected<PrefillId, Failure>> prefill_instance(Turn turn, std::optional<PrefillId> avoid);
   std::optional<Failure> without_prefill(std::string reason);
   bool kv_was_lost() const;
-  net::asio::awaitable<std::optional<std::string>> meeting_point(PrefillId instance);
+  Stage find_meeting_point(PrefillId instance);
   void begin_try();
+  void wish_for_usage();
   std::string callback_url() const;
   net::HttpRequest leg_request() const;
   net::HttpRequest prefill_request(PrefillId instance) const;
@@ -118,6 +120,7 @@ class Generation {
   WorkerId worker_;
   Handover handover_;
   std::optional<DecodeAnswer> answer_;
+  UsageWish usage_wish_ = UsageWish::None;
   Continuation so_far_;  // of an answer that was given up
 };
 

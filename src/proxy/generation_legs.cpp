@@ -29,6 +29,17 @@ Failure refusal(PrefillOutcome outcome) {
           std::move(outcome.answer)};
 }
 
+constexpr std::string_view kPrefillFailed = "prefill_failed";
+
+// The instance did not do its part; another one may.
+Failure prefill_failure(std::string reason) {
+  return {Outcome::UpstreamError, api_error(502, kPrefillFailed, "the prefill engine failed"), std::move(reason)};
+}
+
+bool is_prefill_failure(const std::optional<Failure>& failure) {
+  return failure && failure->error.code == kPrefillFailed;
+}
+
 }  // namespace
 
 // An instance for the prompt, with the claim that holds it.
@@ -162,22 +173,19 @@ Generation::Stage Generation::open_together() {
       reason = instance.error().error.message;
       break;
     }
-    auto unmet = co_await meeting_point(*instance);
-    if (!unmet) {
-      auto failure = co_await prefill_on(*instance);
-      const bool lost = !failure && kv_was_lost() && attempt < fleet_->params().prefill.retries;
-      if (!lost && (!failure || failure->error.code != "prefill_failed")) co_return failure;
-      if (failure) unmet = failure->log_reason;
-    }
+    auto failure = co_await find_meeting_point(*instance);
+    if (!failure) failure = co_await prefill_on(*instance);
+    const bool lost = !failure && kv_was_lost() && attempt < fleet_->params().prefill.retries;
+    if (!lost && !is_prefill_failure(failure)) co_return failure;
     fleet_->prefill_clients(thread_index_).forget_engine_id(*instance);
-    if (unmet) {
-      (*claim_)->failed();
-      failed = *instance;
-      reason = std::move(*unmet);
-      service_.metrics.prefill_failed();
-    } else {
+    if (lost) {
       service_.metrics.kv_lost();
       answer_.reset();
+    } else {
+      (*claim_)->failed();
+      failed = *instance;
+      reason = std::move(failure->log_reason);
+      service_.metrics.prefill_failed();
     }
     begin_try();
   }
@@ -186,15 +194,17 @@ Generation::Stage Generation::open_together() {
   co_return co_await open_decode();
 }
 
-// Fills in where the engines meet; what went wrong, if they cannot.
-net::asio::awaitable<std::optional<std::string>> Generation::meeting_point(PrefillId instance) {
+// Fills in where the engines meet.
+Generation::Stage Generation::find_meeting_point(PrefillId instance) {
   thread_local std::mt19937_64 random{std::random_device{}()};
   handover_.prefill = &fleet_->peer(instance);
+  handover_.usage = usage_wish_;
   handover_.rooms = fresh_rooms(*handover_.prefill, body_.prompts, random);
   if (!fleet_->dialect().needs_engine_id()) co_return std::nullopt;
   auto id =
       co_await fleet_->prefill_clients(thread_index_).engine_id(instance, after(service_.params.timeouts.connect_ms));
-  if (!id) co_return id.error().detail;
+  if (!id && id.error().fault == net::NetFault::Cancelled) co_return client_left();
+  if (!id) co_return prefill_failure(id.error().detail);
   handover_.engine_id = std::move(*id);
   co_return std::nullopt;
 }
@@ -223,8 +233,7 @@ Generation::Stage Generation::until_decode_begins(LegPair& pair) {
     if (pair.decode) break;
     if (!pair.prefill || pair.prefill->end == PrefillEnd::Computed) continue;
     if (pair.prefill->end == PrefillEnd::Refused) co_return refusal(std::move(*pair.prefill));
-    co_return Failure{Outcome::UpstreamError, api_error(502, "prefill_failed", "the prefill engine failed"),
-                      pair.prefill->reason};
+    co_return prefill_failure(pair.prefill->reason);
   }
   if (!*pair.decode) co_return failure_of(pair.decode->error(), record_.worker());
   answer_.emplace(std::move(**pair.decode));
@@ -257,7 +266,7 @@ Generation::Stage Generation::open_on_callback() {
     const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
     failure = co_await until_decode_begins(*pair);
   }
-  if (!failure || failure->error.code != "prefill_failed") co_return failure;
+  if (!is_prefill_failure(failure)) co_return failure;
   service_.metrics.prefill_failed();
   claim_->reset();
   std::string reason = std::move(failure->log_reason);
@@ -305,7 +314,7 @@ net::HttpRequest Generation::decode_request() const {
   fleet_->rename_model(edit, body_.model);
   extend_prompt(edit, body_, kind_, so_far_);
   shorten_limits(edit, body_, kind_, so_far_);
-  if (body_.stream && !body_.client_wants_usage()) edit.ask_for_usage();
+  if (usage_wish_ != UsageWish::None) edit.ask_for_usage(usage_wish_ == UsageWish::Continuous);
   fleet_->dialect().edit_decode(edit, body_, handover_);
   fleet_->name_rank(request, edit, worker_);
   request.body = std::move(edit).apply();

@@ -113,7 +113,11 @@ net::asio::awaitable<void> Generation::relay_whole() {
 // Relay takes a stream apart, keeps what the client shall have in `out`, and follows progress.
 class Generation::Relay {
  public:
-  explicit Relay(Generation& generation) : generation_{generation}, may_go_on_{generation.may_go_on()} {}
+  explicit Relay(Generation& generation)
+      : generation_{generation},
+        may_go_on_{generation.may_go_on()},
+        takes_usage_out_{generation.usage_wish_ == UsageWish::Continuous &&
+                         !generation.body_.client_wants_continuous_usage()} {}
 
   // Everything that came in one read goes out in one write.
   std::string out;
@@ -129,6 +133,7 @@ class Generation::Relay {
   // The next stream goes on with the answer.
   void next_part() {
     generation_.so_far_.tokens += std::exchange(tokens_, 0);
+    content_events_ = 0;
     finished_ = 0;
     begun_ = false;
     given_up_ = false;
@@ -162,6 +167,8 @@ class Generation::Relay {
 
   void follow(const StreamEvent& event) {
     tokens_ += event.tokens;
+    if (event.tokens > 0) ++content_events_;
+    if (event.usage_only) generation_.fleet_->token_progress().learn(event.usage->completion_tokens, content_events_);
     finished_ += event.finished;
     if (event.usage) tokens_ = std::max(tokens_, event.usage->completion_tokens);
     generation_.learn(event.usage);
@@ -175,36 +182,42 @@ class Generation::Relay {
     }
   }
 
-  // To the client, as it came unless its answer changes workers.
+  // To the client, as it came unless its answer changes workers or its usage was the router's wish.
   void pass(const StreamEvent& event, std::string_view bytes, std::string_view data) {
     if (event.usage_only && !generation_.body_.client_wants_usage()) return;
-    const bool is_chunk = event.readable && !event.done && !event.error && data.data() != scratch_.data();
-    if (given_up_) {
-      if (!is_chunk || !event.recomputed || event.text.empty()) return;
-      pass_part(without_end(bytes, data));
-    } else if (generation_.so_far_.begun() && is_chunk) {
-      if (!event.opens) pass_part(std::string{bytes});
+    const bool begun_elsewhere = generation_.so_far_.begun();
+    const bool in_one_line = data.data() != scratch_.data();
+    const bool is_chunk = event.readable && !event.done && !event.error && in_one_line;
+    if (given_up_ && (!is_chunk || !event.recomputed || event.text.empty())) return;
+    if (begun_elsewhere && event.opens) return;
+    if (is_chunk && (given_up_ || begun_elsewhere || has_wished_usage(event))) {
+      out += edited(event, std::string{bytes});
     } else {
       out.append(bytes);
     }
   }
 
-  void pass_part(const std::string& event) {
-    const std::string_view bytes{event};
-    if (!generation_.so_far_.begun()) {
-      out.append(bytes);
-      return;
-    }
-    out += as_part_of(bytes, net::sse_data(bytes, scratch_), generation_.so_far_);
+  [[nodiscard]] bool has_wished_usage(const StreamEvent& event) const {
+    return takes_usage_out_ && event.usage && !event.usage_only;
+  }
+
+  std::string edited(const StreamEvent& event, std::string text) {
+    const auto data_of = [this](const std::string& of) { return net::sse_data(of, scratch_); };
+    if (given_up_) text = without_end(text, data_of(text));
+    if (generation_.so_far_.begun()) text = as_part_of(text, data_of(text), generation_.so_far_);
+    if (has_wished_usage(event)) text = without_usage(text, data_of(text));
+    return text;
   }
 
   Generation& generation_;
   net::SseSplitter splitter_;
   std::string scratch_;
   std::int64_t tokens_ = 0;  // of this worker
+  std::int64_t content_events_ = 0;
   std::int32_t finished_ = 0;
   bool begun_ = false;  // this worker
   bool may_go_on_;
+  bool takes_usage_out_;
   bool given_up_ = false;
 };
 

@@ -8,6 +8,7 @@ namespace balanceroute::proxy {
 
 namespace {
 
+constexpr std::chrono::hours kLongestLease{1};
 constexpr std::size_t kAnswerBytes = 64 * 1024 * 1024;
 
 PrefillOutcome failed(std::string reason) {
@@ -48,6 +49,18 @@ net::asio::awaitable<PrefillOutcome> prefill(net::HttpClient& engine, const net:
   co_return outcome;
 }
 
+std::optional<net::Duration> stated_lease(std::string_view object, std::chrono::system_clock::time_point now) {
+  thread_local simdjson::ondemand::parser parser;
+  const simdjson::padded_string text{object};
+  simdjson::ondemand::document document;
+  double until = 0;  // seconds since the epoch
+  if (parser.iterate(text).get(document)) return std::nullopt;
+  if (document.find_field_unordered("remote_blocks_expiry_time").get_double().get(until)) return std::nullopt;
+  const std::chrono::duration<double> left{until - std::chrono::duration<double>{now.time_since_epoch()}.count()};
+  if (left.count() <= 0 || left > kLongestLease) return std::nullopt;
+  return std::chrono::duration_cast<net::Duration>(left);
+}
+
 std::string object_member(std::string_view json, std::string_view name) {
   thread_local simdjson::ondemand::parser parser;
   const simdjson::padded_string text{json};
@@ -57,7 +70,7 @@ std::string object_member(std::string_view json, std::string_view name) {
   std::string_view raw;
   if (parser.iterate(text).get(document) || document.get_object().get(root)) return {};
   if (root.find_field_unordered(name).get_object().get(member) || member.raw_json().get(raw)) return {};
-  return std::string{raw};
+  return std::string{raw.substr(0, raw.find_last_not_of(" \t\r\n") + 1)};  // it reaches to the next token
 }
 
 }  // namespace balanceroute::proxy

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +30,10 @@ struct PrefillOutcome {
 // Sends the request and reads the whole answer.
 net::asio::awaitable<PrefillOutcome> prefill(net::HttpClient& engine, const net::HttpRequest& request,
                                              net::TimePoint deadline);
+
+// How long, by the object itself, the engine still keeps the KV; nothing if it does not say, or says what cannot be. It
+// is told as a time of day, so clocks that differ make it wrong by as much.
+std::optional<net::Duration> stated_lease(std::string_view object, std::chrono::system_clock::time_point now);
 
 // The text of a member of a JSON object that is itself an object; empty if it has none.
 std::string object_member(std::string_view json, std::string_view name);

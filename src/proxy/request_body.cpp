@@ -54,19 +54,25 @@ std::string_view trimmed(std::string_view raw) {
   return raw.substr(0, end == std::string_view::npos ? 0 : end + 1);
 }
 
-// The value's own bytes in the body.
+simdjson::simdjson_result<std::string_view> trimmed_result(simdjson::simdjson_result<std::string_view> raw) {
+  std::string_view text;
+  if (const auto failure = std::move(raw).get(text)) return failure;
+  return trimmed(text);
+}
+
+// The value's own bytes in the body. simdjson lets those of an object or an array end where the next token begins.
 simdjson::simdjson_result<std::string_view> raw_json(ondemand::value value) {
   ondemand::json_type type{};
   if (const auto failure = value.type().get(type)) return failure;
   if (type == ondemand::json_type::object) {
     ondemand::object object;
     if (const auto failure = value.get_object().get(object)) return failure;
-    return object.raw_json();
+    return trimmed_result(object.raw_json());
   }
   if (type == ondemand::json_type::array) {
     ondemand::array array;
     if (const auto failure = value.get_array().get(array)) return failure;
-    return array.raw_json();
+    return trimmed_result(array.raw_json());
   }
   return trimmed(value.raw_json_token());
 }
@@ -180,6 +186,7 @@ class BodyReader {
     bool has_members = false;
     if (value.get_object().get(object)) return std::unexpected(wrong("stream_options", "an object"));
     if (const auto failure = object.raw_json().get(raw)) return std::unexpected(not_json(failure));
+    raw = trimmed(raw);
     if (const auto failure = object.reset().get(has_members)) return std::unexpected(not_json(failure));
     options.span = place.value = span_of(raw);
     options.is_object = true;
@@ -187,17 +194,19 @@ class BodyReader {
     for (auto field : object) {
       std::string_view key;
       if (const auto failure = field.unescaped_key().get(key)) return std::unexpected(not_json(failure));
-      if (key != "include_usage") {
+      const bool include = key == "include_usage";
+      if (!include && key != "continuous_usage_stats") {
         const auto skipped = skip(field.value());
         if (!skipped) return skipped;
         continue;
       }
-      if (options.include_usage) return std::unexpected(wrong("include_usage", "it once, but the body has it twice"));
+      auto& wanted = include ? options.include_usage : options.continuous_usage;
+      if (wanted) return std::unexpected(wrong(key, "it once, but the body has it twice"));
       ondemand::value usage;
       if (const auto failure = field.value().get(usage)) return std::unexpected(not_json(failure));
-      options.include_usage_span = span_of(trimmed(usage.raw_json_token()));
-      options.include_usage = false;
-      const auto read = read_bool("include_usage", usage, *options.include_usage);
+      (include ? options.include_usage_span : options.continuous_usage_span) = span_of(trimmed(usage.raw_json_token()));
+      wanted = false;
+      const auto read = read_bool(key, usage, *wanted);
       if (!read) return read;
     }
     body_.stream_options = options;
@@ -210,6 +219,7 @@ class BodyReader {
     if (value.get_array().get(messages) || messages.raw_json().get(raw)) {
       return std::unexpected(wrong("messages", "an array"));
     }
+    raw = trimmed(raw);
     place.value = span_of(raw);
     body_.prompt_bytes = raw.size();
     return {};
@@ -337,17 +347,25 @@ void BodyEdit::add(std::string_view name, std::string_view value) {
   added_.append("\"").append(name).append("\":").append(value);
 }
 
-void BodyEdit::ask_for_usage() {
-  constexpr std::string_view kMember = "\"include_usage\":true";
-  const auto& options = body_.stream_options;
-  if (!options) {
-    add(name_of(Member::StreamOptions), "{" + std::string{kMember} + "}");
-  } else if (!options->is_object) {
-    splice_.replace(options->span, "{" + std::string{kMember} + "}");
-  } else if (options->include_usage) {
-    if (!*options->include_usage) splice_.replace(options->include_usage_span, "true");
+void BodyEdit::ask_for_usage(bool continuous) {
+  static const StreamOptions kNone;
+  const StreamOptions& options = body_.stream_options ? *body_.stream_options : kNone;
+  std::string more;  // members that are not there yet
+  set_option(more, "include_usage", options.include_usage, options.include_usage_span);
+  if (continuous) set_option(more, "continuous_usage_stats", options.continuous_usage, options.continuous_usage_span);
+  if (more.empty()) return;
+  if (!options.is_object) {
+    set(Member::StreamOptions, "{" + more + "}");
   } else {
-    splice_.insert(options->span.offset + 1, std::string{kMember} + (options->is_empty ? "" : ","));
+    splice_.insert(options.span.offset + 1, more + (options.is_empty ? "" : ","));
+  }
+}
+
+void BodyEdit::set_option(std::string& more, std::string_view name, const std::optional<bool>& value, Span span) {
+  if (!value) {
+    more.append(more.empty() ? "\"" : ",\"").append(name).append("\":true");
+  } else if (!*value) {
+    splice_.replace(span, "true");
   }
 }
 

@@ -55,6 +55,8 @@ struct StreamOptions {
   bool is_empty = false;
   std::optional<bool> include_usage;
   Span include_usage_span;
+  std::optional<bool> continuous_usage;
+  Span continuous_usage_span;
 };
 
 // GenerationBody is what the router knows of one request. Sizes: prompt_bytes counts the text of one prompt as JSON,
@@ -73,6 +75,10 @@ struct GenerationBody {
 
   const std::optional<MemberPlace>& place(Member member) const { return places[static_cast<std::size_t>(member)]; }
   bool client_wants_usage() const { return stream_options && stream_options->include_usage.value_or(false); }
+  // In every event.
+  bool client_wants_continuous_usage() const {
+    return client_wants_usage() && stream_options->continuous_usage.value_or(false);
+  }
 };
 
 struct BodyError {
@@ -118,8 +124,8 @@ class BodyEdit {
   void add(std::string_view name, std::string_view value);
   // Into a value, at a place of the client's text.
   void insert(std::size_t offset, std::string text) { splice_.insert(offset, std::move(text)); }
-  // Makes a streaming request ask for the usage event.
-  void ask_for_usage();
+  // Makes a streaming request ask for the usage event; with `continuous` for usage in every event.
+  void ask_for_usage(bool continuous = false);
 
   // What the client wrote there.
   std::string_view text_of(Span span) const { return splice_.original().substr(span.offset, span.length); }
@@ -128,6 +134,7 @@ class BodyEdit {
 
  private:
   void leave_out(std::size_t begin, std::size_t end);
+  void set_option(std::string& more, std::string_view name, const std::optional<bool>& value, Span span);
 
   const GenerationBody& body_;
   Splice splice_;

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::array<std::string_view, 6> kDialects{"aggregated",    "vllm_nixl",        "ascend_mooncake",
                                                     "vllm_mooncake", "ascend_layerwise", "sglang"};
+constexpr std::array<std::string_view, 3> kTokenProgress{"auto", "events", "usage"};
 constexpr std::array<std::string_view, 3> kAddressings{"port", "header", "body"};
 constexpr std::array<std::string_view, 5> kLogLevels{"debug", "info", "warn", "error", "off"};
 constexpr double kHourMs = 3'600'000;
@@ -55,6 +56,11 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
                   "How prefill and decode are arranged, and what engines want of a router to hand KV over "
                   "(docs/dialects.md); aggregated means both in one engine."},
                  dialect, kDialects);
+  visitor.choice({"token_progress",
+                  "How tokens of running streams are counted: events takes one for each event with content, usage asks "
+                  "engines for usage in every event and takes it out again, auto does so once events are seen to carry "
+                  "more than 1.05 tokens."},
+                 token_progress, kTokenProgress);
   visitor.flag({"barrier", "Whether the workers of a group wait for each other in every decode step."}, barrier);
   visitor.nested({"policy", "How requests are given to workers."}, policy);
   visitor.nested({"load_model", "What a sequence makes its worker read in a step."}, load_model);
@@ -68,6 +74,10 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
 
 DialectKind FleetParams::dialect_kind() const {
   return static_cast<DialectKind>(std::ranges::find(kDialects, dialect) - kDialects.begin());
+}
+
+TokenProgressMode FleetParams::token_progress_mode() const {
+  return static_cast<TokenProgressMode>(std::ranges::find(kTokenProgress, token_progress) - kTokenProgress.begin());
 }
 
 void LimitParams::visit_params(ParamVisitor& visitor) {

@@ -11,6 +11,7 @@
 #include "core/params.hpp"
 #include "policy/policy_params.hpp"
 #include "proxy/prefill_params.hpp"
+#include "proxy/token_progress.hpp"
 #include "proxy/worker_address.hpp"
 
 namespace balanceroute::proxy {
@@ -45,6 +46,7 @@ struct FleetParams {
   std::string name = "default";
   std::vector<ModelParams> models;
   std::string dialect = "aggregated";
+  std::string token_progress = "auto";
   bool barrier = true;
   PolicyParams policy;
   LoadModelParams load_model;
@@ -53,6 +55,7 @@ struct FleetParams {
   PrefillParams prefill;
 
   DialectKind dialect_kind() const;
+  TokenProgressMode token_progress_mode() const;
   void visit_params(ParamVisitor& visitor);
 };
 

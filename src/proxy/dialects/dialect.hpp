@@ -25,9 +25,13 @@ struct PrefillPeer {
   std::uint16_t bootstrap_port = 0;
 };
 
+// What a stream is asked to say of its tokens, beside what its client asks.
+enum class UsageWish : std::uint8_t { None, AtTheEnd, Continuous };
+
 // What one try of a request knows, beside its body, when a leg's body is made.
 struct Handover {
   std::string request_id;  // of the try, on both legs
+  UsageWish usage = UsageWish::None;
   const PrefillPeer* prefill = nullptr;
   std::string object;               // kv_transfer_params as the engine wrote them
   std::string batch;                // the same of several prompts, by id

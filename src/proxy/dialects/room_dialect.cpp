@@ -6,7 +6,7 @@ namespace balanceroute::proxy {
 
 void RoomDialect::edit_prefill(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const {
   // Engines compare nothing, but what the one is asked for the other should be too.
-  if (body.stream && !body.client_wants_usage()) edit.ask_for_usage();
+  if (handover.usage != UsageWish::None) edit.ask_for_usage(handover.usage == UsageWish::Continuous);
   edit_decode(edit, body, handover);
 }
 

@@ -484,6 +484,21 @@ TEST_F(BusyWorker, KvThatCanWaitNoLongerGoesBeyondSlots) {
   expect_all_given_back();
 }
 
+// Law: the lease that an engine states counts where it is shorter than the limit.
+TEST_F(BusyWorker, StatedLeaseBoundsTheHold) {
+  start_busy(
+      [](ServeParams& params) {
+        params.fleets[0].prefill.lease_ms = 30'000;
+        params.fleets[0].prefill.hold_limit_ms = 20'000;
+      },
+      1);
+  const auto waiting = send();
+  EXPECT_TRUE(soon([this] { return shows("balanceroute_pool_forced_holds_total{fleet=\"default\"} 1"); }, 10s));
+  holder_->close();
+  EXPECT_EQ(read_stream(waiting->read_to_end()).text, numbered(3));
+  EXPECT_EQ(kv()["relay_faults"], 0);
+}
+
 // Law: where nothing may go beyond slots, it is prefilled once more and then refused.
 TEST_F(BusyWorker, KvThatFindsNoRoomIsComputedOnceMore) {
   start_busy(

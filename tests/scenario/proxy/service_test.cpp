@@ -613,5 +613,90 @@ TEST_F(RouterService, RandomCancelsLeaveOneLineEach) {
   EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
 }
 
+// Law: once a fleet's events are seen to carry several tokens each, workers are asked for usage in every event, and the
+// client gets the stream as it would be without.
+TEST_F(RouterService, UsageInEventsIsAskedForWhereNeededAndTakenOut) {
+  const auto with_usage = [](const std::string& event, int tokens) {
+    std::string out = event;
+    return out.insert(out.rfind('}'), R"(,"usage":{"prompt_tokens":9,"completion_tokens":)" + std::to_string(tokens) +
+                                          R"(,"prompt_tokens_details":{"cached_tokens":1}})");
+  };
+  const std::string usage = with_usage("data: {\"id\":\"c\",\"choices\":[]}\n\n", 16);
+  std::atomic<int> streams_served{0};
+  FakeWorker worker{[&](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    const bool first = streams_served++ == 0;
+    start_stream(exchange);
+    exchange.write(first ? chunk("a") + chunk("b") + kFinish
+                         : with_usage(chunk("a"), 8) + with_usage(chunk("b"), 16) + with_usage(kFinish, 16));
+    exchange.write(usage + kDone);
+    co_await exchange.finish();
+  }};
+  serve({worker.port()});
+  const std::string expected = chunk("a") + chunk("b") + kFinish + kDone;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(unchunked(ask(service_->client_port(), post("/v1/chat/completions", kStreamBody))), expected);
+  }
+  ASSERT_EQ(worker.requests().size(), 2u);
+  EXPECT_EQ(worker.requests()[0].body.find("continuous_usage_stats"), std::string::npos);
+  EXPECT_NE(worker.requests()[1].body.find(R"("stream_options":{"include_usage":true,"continuous_usage_stats":true}})"),
+            std::string::npos)
+      << worker.requests()[1].body;
+  // Who asks for it gets it.
+  const std::string body =
+      R"({"model":"m","stream":true,"stream_options":{"include_usage":true,"continuous_usage_stats":true}})";
+  EXPECT_EQ(unchunked(ask(service_->client_port(), post("/v1/chat/completions", body))),
+            with_usage(chunk("a"), 8) + with_usage(chunk("b"), 16) + with_usage(kFinish, 16) + usage + kDone);
+  EXPECT_EQ(worker.requests()[2].body, body);
+}
+
+TEST_F(RouterService, TokenProgressIsAsConfigured) {
+  for (const char* mode : {"events", "usage"}) {
+    FakeWorker worker{streams({chunk("a") + kFinish + kUsage + kDone})};
+    serve({worker.port()}, 4, [mode](ServeParams& params) { params.fleets[0].token_progress = mode; });
+    for (int i = 0; i < 2; ++i) ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+    const bool asked = worker.requests().at(1).body.find("continuous_usage_stats") != std::string::npos;
+    EXPECT_EQ(asked, mode == std::string_view{"usage"});
+    service_.reset();
+  }
+}
+
+// Law: wherever the network cuts a stream, the client gets the same bytes and the same tokens are counted.
+TEST_F(RouterService, CutsOfTheNetworkChangeNothing) {
+  const std::string whole = ": hello\n\n" + chunk("a\\u00e9") + chunk("b") + kFinish + kUsage + kDone;
+  std::atomic<std::size_t> cut{0};
+  FakeWorker worker{[&](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    start_stream(exchange);
+    const std::size_t at = ++cut;
+    exchange.write(std::string_view{whole}.substr(0, at));
+    co_await exchange.flushed();
+    // The rest in a turn of the loop of its own.
+    net::Event tick{exchange.thread()};
+    co_await tick.wait(std::chrono::steady_clock::now());
+    exchange.write(std::string_view{whole}.substr(at));
+    co_await exchange.finish();
+  }};
+  serve({worker.port()});
+  const std::string expected = ": hello\n\n" + chunk("a\\u00e9") + chunk("b") + kFinish + kDone;
+  for (std::size_t i = 1; i < whole.size(); ++i) {
+    ASSERT_EQ(unchunked(ask(service_->client_port(), post("/v1/chat/completions", kStreamBody))), expected) << i;
+  }
+  EXPECT_TRUE(soon([&] { return final_lines() == whole.size() - 1; }));
+  EXPECT_NE(metrics().find("balanceroute_stream_tokens_total " + std::to_string(2 * (whole.size() - 1)) + "\n"),
+            std::string::npos);
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+}
+
+// Law: a policy that binds before the pool serves too.
+TEST_F(RouterService, BypassPolicyServes) {
+  FakeWorker first{streams({chunk("a") + kFinish + kUsage + kDone})};
+  FakeWorker second{streams({chunk("a") + kFinish + kUsage + kDone})};
+  serve({first.port(), second.port()}, 1, [](ServeParams& params) { params.fleets[0].policy.name = "br_0_bypass"; });
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(unchunked(ask(service_->client_port(), post("/v1/chat/completions", kStreamBody))),
+              chunk("a") + kFinish + kDone);
+  }
+  EXPECT_EQ(ledger()["policy"], "br_0_bypass");
+}
+
 }  // namespace
 }  // namespace balanceroute::proxy

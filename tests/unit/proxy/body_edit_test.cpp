@@ -97,6 +97,24 @@ TEST(Callbacks, ChildIdsNameTheirRequest) {
   EXPECT_EQ(request_of_child("0123abcd"), "0123abcd");
 }
 
+// Law: asking for usage in every event adds both options and leaves others alone.
+TEST(BodyEdit, ContinuousUsageIsAskedFor) {
+  const auto asked = [](const std::string& body) {
+    const auto read = read_generation_body(body, GenerationKind::TextCompletion);
+    BodyEdit edit{body, *read};
+    edit.ask_for_usage(true);
+    return std::move(edit).apply();
+  };
+  EXPECT_EQ(asked(R"({"model":"m"})"),
+            R"({"model":"m","stream_options":{"include_usage":true,"continuous_usage_stats":true}})");
+  EXPECT_EQ(asked(R"({"stream_options":{ "x":1,"include_usage":false},"model":"m"})"),
+            R"({"stream_options":{"continuous_usage_stats":true, "x":1,"include_usage":true},"model":"m"})");
+  EXPECT_EQ(asked(R"({"stream_options":{"continuous_usage_stats":false,"include_usage":true},"model":"m"})"),
+            R"({"stream_options":{"continuous_usage_stats":true,"include_usage":true},"model":"m"})");
+  EXPECT_EQ(asked(R"({"stream_options":null,"model":"m"})"),
+            R"({"stream_options":{"include_usage":true,"continuous_usage_stats":true},"model":"m"})");
+}
+
 // A random body, with members that nobody knows and text that a careless reader would trip over.
 std::string random_body(std::mt19937_64& random) {
   const std::vector<std::string> odd_values{"1.50",

@@ -32,6 +32,13 @@ TEST(Continuation, PromptGrowsByWhatWasGenerated) {
             R"("continue_final_message":true,"add_generation_prompt":false})");
 }
 
+// Law: blanks after a value are not part of it.
+TEST(Continuation, BlanksAroundThePromptStay) {
+  EXPECT_EQ(resumed("{\"messages\" : [{} ] \n ,\"model\":\"m\"}", GenerationKind::ChatCompletion),
+            "{\"messages\" : [{} ,{\"role\":\"assistant\",\"content\":\" a\\n\\\"b\\\"\"}] \n ,\"model\":\"m\","
+            "\"continue_final_message\":true,\"add_generation_prompt\":false}");
+}
+
 // Law: limits are those of the rest; the usual one of text completions counts too.
 TEST(Continuation, LimitsAreThoseOfTheRest) {
   EXPECT_EQ(resumed(R"({"prompt":"x","model":"m"})", GenerationKind::TextCompletion),

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "proxy/event_edit.hpp"
+
 namespace balanceroute::proxy {
 namespace {
 
@@ -60,6 +62,20 @@ TEST(StreamEvent, TellsTextFromOtherContent) {
   EXPECT_TRUE(delta(R"("reasoning":"x")").other_content);
   EXPECT_TRUE(delta(R"("tool_calls":[{"index":0}])").other_content);
   EXPECT_FALSE(delta(R"("content":"x")").other_content);
+}
+
+// Law: an event without its usage is the event as it would have come, wherever the usage stands.
+TEST(EventEdit, UsageIsTakenOutWithOneComma) {
+  const auto without = [](const std::string& json) {
+    const std::string event = "data: " + json + "\n\n";
+    const std::string out = without_usage(event, std::string_view{event}.substr(6, json.size()));
+    return out.substr(6, out.size() - 8);
+  };
+  EXPECT_EQ(without(R"({"id":"x","usage":{"prompt_tokens":1,"d":{"a":[{}]}}})"), R"({"id":"x"})");
+  EXPECT_EQ(without(R"({"id":"x" , "usage" : {"prompt_tokens":1} , "y":1.0})"), R"({"id":"x"  , "y":1.0})");
+  EXPECT_EQ(without(R"({"usage":{"prompt_tokens":1},"choices":[]})"), R"({"choices":[]})");
+  EXPECT_EQ(without(R"({"usage":{}})"), "{}");
+  EXPECT_EQ(without(R"({"usage":null,"id":"x"})"), R"({"usage":null,"id":"x"})");
 }
 
 }  // namespace
