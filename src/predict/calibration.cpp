@@ -57,7 +57,7 @@ double Calibration::brier_reference() const {
 }
 
 void PredictionCheck::predicted(OpenPrediction& its, Tokens age, double finish_chance) {
-  if (its.open && age >= its.made_at + horizon_) settle(its, false);
+  if (its.open && age > its.made_at + horizon_) settle(its, false);
   if (!its.open) its = {.made_at = age, .finish_chance = finish_chance, .open = true};
 }
 

@@ -18,6 +18,7 @@ class Capped final : public Predictor {
   void ended(const Request& request, Tokens generated, LeaseEnd how) override {
     inner_->ended(request, generated, how);
   }
+  [[nodiscard]] bool informed() const override { return inner_->informed(); }
   [[nodiscard]] bool wants_renewal() const override { return inner_->wants_renewal(); }
   void renew(std::span<const LifeSpan> running) override { inner_->renew(running); }
   [[nodiscard]] Prediction predict(const Request& request, Tokens age, Steps horizon) const override;

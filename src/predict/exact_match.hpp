@@ -24,6 +24,7 @@ class ExactMatch final : public Predictor {
 
   [[nodiscard]] std::string_view name() const override { return kName; }
   void ended(const Request& request, Tokens generated, LeaseEnd how) override;
+  [[nodiscard]] bool informed() const override { return history_.keys() > 0 || fallback_->informed(); }
   [[nodiscard]] bool wants_renewal() const override { return schedule_.due() || fallback_->wants_renewal(); }
   void renew(std::span<const LifeSpan> running) override;
   [[nodiscard]] Prediction predict(const Request& request, Tokens age, Steps horizon) const override;

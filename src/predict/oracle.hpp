@@ -15,6 +15,7 @@ class OraclePredictor final : public Predictor {
 
   [[nodiscard]] std::string_view name() const override { return kName; }
   void ended(const Request&, Tokens, LeaseEnd) override {}
+  [[nodiscard]] bool informed() const override { return true; }
   [[nodiscard]] bool wants_renewal() const override { return false; }
   void renew(std::span<const LifeSpan>) override {}
   [[nodiscard]] Prediction predict(const Request& request, Tokens age, Steps horizon) const override;

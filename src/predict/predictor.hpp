@@ -84,6 +84,9 @@ class Predictor {
   // came into sight.
   virtual void ended(const Request& request, Tokens generated, LeaseEnd how) = 0;
 
+  // Whether it knows anything of lengths yet. What is answered before is no prediction that one could check.
+  [[nodiscard]] virtual bool informed() const = 0;
+
   // Whether enough has ended since the last renew() that another would change the answers.
   [[nodiscard]] virtual bool wants_renewal() const = 0;
   // Takes in what ended, beside the life so far of all that run now, which is known not to have ended yet.

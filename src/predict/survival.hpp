@@ -20,6 +20,7 @@ class SurvivalPredictor final : public Predictor {
 
   [[nodiscard]] std::string_view name() const override { return kName; }
   void ended(const Request& request, Tokens generated, LeaseEnd how) override;
+  [[nodiscard]] bool informed() const override { return !curve_.empty(); }
   [[nodiscard]] bool wants_renewal() const override { return schedule_.due(); }
   void renew(std::span<const LifeSpan> running) override;
   [[nodiscard]] Prediction predict(const Request& request, Tokens age, Steps horizon) const override;

@@ -154,7 +154,7 @@ void Projection::fill_chances(Handle handle, Tokens age) {
     std::ranges::fill(row.first(staying), kCertain);
     std::ranges::fill(row.subspan(staying), 0);
   }
-  check_.predicted(terms_[handle].open, age, finish_chance);
+  if (predictor_->informed()) check_.predicted(terms_[handle].open, age, finish_chance);
 }
 
 // Adds the term of a request to the sums of its worker, or with sign -1 takes it out, from the present step on.

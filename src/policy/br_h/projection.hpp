@@ -58,7 +58,7 @@ class Projection {
 
   [[nodiscard]] const ProjectionSettings& settings() const { return settings_; }
   [[nodiscard]] const Predictor& predictor() const { return *predictor_; }
-  // Of the predictions "it ends within the horizon".
+  // Of the predictions "it ends within the horizon", made once the predictor knew anything.
   [[nodiscard]] const Calibration& calibration() const { return check_.calibration(); }
 
  private:

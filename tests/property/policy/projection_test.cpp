@@ -20,6 +20,7 @@ class MadeUp final : public Predictor {
  public:
   [[nodiscard]] std::string_view name() const override { return "made_up"; }
   void ended(const Request&, Tokens, LeaseEnd) override { ++ends_; }
+  [[nodiscard]] bool informed() const override { return true; }
   [[nodiscard]] bool wants_renewal() const override { return ends_ >= 5; }
   void renew(std::span<const LifeSpan> running) override {
     ends_ = 0;
@@ -116,6 +117,7 @@ class Asked final : public Predictor {
 
   [[nodiscard]] std::string_view name() const override { return inner_.name(); }
   void ended(const Request& request, Tokens generated, LeaseEnd how) override { inner_.ended(request, generated, how); }
+  [[nodiscard]] bool informed() const override { return inner_.informed(); }
   [[nodiscard]] bool wants_renewal() const override { return inner_.wants_renewal(); }
   void renew(std::span<const LifeSpan> running) override { inner_.renew(running); }
   [[nodiscard]] Prediction predict(const Request& request, Tokens age, Steps horizon) const override {
@@ -255,6 +257,7 @@ class KnowsNothing final : public Predictor {
 };
 
 // Law: while nobody is expected to leave, each worker's load stays what it is in the ledger, or with growth becomes
+  [[nodiscard]] bool informed() const override { return false; }
 // what it is there after so many steps.
 TEST(ProjectionProperty, WithoutDeparturesItIsTheLedger) {
   check_property(2'000, [](std::uint64_t seed) {

@@ -221,9 +221,9 @@ TEST(PredictorProperty, ChecksEqualTheDefinition) {
       for (std::int64_t age = 0; age < length; age += every) {
         const double chance = static_cast<double>((word / 2048 + static_cast<std::uint32_t>(age)) % 101) / 100;
         check.predicted(its, Tokens{age}, chance);
-        if (made && age < *made + horizon) continue;
+        if (made && age <= *made + horizon) continue;
         made = age;
-        const bool told_later = age + (horizon + every - 1) / every * every < length;
+        const bool told_later = age + (horizon / every + 1) * every < length;
         const bool happened = !cut && length <= age + horizon;
         if (told_later || !cut || length >= age + horizon) outcomes.push_back({chance, happened});
       }

@@ -90,6 +90,7 @@ class Half final : public Predictor {
  public:
   [[nodiscard]] std::string_view name() const override { return "half"; }
   void ended(const Request&, Tokens, LeaseEnd) override {}
+  [[nodiscard]] bool informed() const override { return true; }
   [[nodiscard]] bool wants_renewal() const override { return false; }
   void renew(std::span<const LifeSpan>) override {}
   [[nodiscard]] Prediction predict(const Request&, Tokens, Steps) const override {
@@ -160,6 +161,20 @@ TEST(BrH, ReportsHowWellItPredicts) {
   EXPECT_EQ(report.calibration.mean_happened(), 0.5);
   EXPECT_EQ(report.calibration.brier_score(), 0);
   EXPECT_FALSE(make_policy({.name = "br_0"}).value()->prediction_report());
+}
+
+// Law: what is said before anything is known is no prediction: it is not held against what happens.
+TEST(BrH, CountsNoPredictionThatKnewNothing) {
+  PolicyParams params = oracle_params();
+  params.predictor = {.name = "survival", .min_requests = 1};
+  Duel duel{params, 5, 1000};
+  duel.router.advance(duel.group, Steps{5});
+  duel.leases[0].finish(Tokens{5});
+  EXPECT_EQ(duel.router.policy().prediction_report()->calibration.count(), 0);
+  duel.router.advance(duel.group, Steps{40});  // the other one was predicted when an end was known, and is past it
+  EXPECT_EQ(duel.router.policy().prediction_report()->calibration.count(), 0);
+  duel.router.advance(duel.group, Steps{40});
+  EXPECT_EQ(duel.router.policy().prediction_report()->calibration.count(), 1);
 }
 
 // Law: a set never takes more KV space than its worker has left, in either stage.

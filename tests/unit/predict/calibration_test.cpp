@@ -69,13 +69,13 @@ TEST_F(PredictionCheckTest, AFinishWithinTheHorizonHappened) {
 // Law: one that has run past the horizon did not finish within it, and its next prediction is followed.
 TEST_F(PredictionCheckTest, OneThatRunsOnDidNotHappen) {
   check_.predicted(its_, Tokens{5}, 0.7);
-  check_.predicted(its_, Tokens{14}, 0.1);  // not settled yet, and not replaced
+  check_.predicted(its_, Tokens{15}, 0.1);  // it may yet end at 15, and is not replaced
   EXPECT_EQ(outcomes(), 0);
-  check_.predicted(its_, Tokens{15}, 0.2);
+  check_.predicted(its_, Tokens{16}, 0.2);
   EXPECT_EQ(outcomes(), 1);
   EXPECT_EQ(happened(), 0);
   EXPECT_DOUBLE_EQ(check_.calibration().mean_predicted(), 0.7);
-  check_.ended(its_, Tokens{16}, LeaseEnd::finished);
+  check_.ended(its_, Tokens{17}, LeaseEnd::finished);
   EXPECT_EQ(outcomes(), 2);
   EXPECT_DOUBLE_EQ(check_.calibration().mean_predicted(), 0.45);
   EXPECT_EQ(happened(), 0.5);

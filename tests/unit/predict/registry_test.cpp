@@ -67,9 +67,11 @@ TEST(PredictorRegistry, LearnedLengthsEndAtTheLimit) {
 TEST(PredictorRegistry, ACappedPredictorLearns) {
   const auto predictor = make({.name = "exact_match", .key_min_requests = 1});
   EXPECT_FALSE(predictor->wants_renewal());
+  EXPECT_FALSE(predictor->informed());
   predictor->ended({.prompt_key = 5}, Tokens{12}, LeaseEnd::finished);
   EXPECT_TRUE(predictor->wants_renewal());
   predictor->renew({});
+  EXPECT_TRUE(predictor->informed());
   predictor->ended({.prompt_key = 5}, Tokens{12}, LeaseEnd::finished);
   EXPECT_EQ(predictor->key_hits().hits, 1);
   EXPECT_EQ(predictor->predict({.prompt_key = 5}, Tokens{2}, Steps{80}).mean_remaining, 10);
@@ -89,6 +91,7 @@ TEST(PredictorRegistry, TheOracleKnows) {
   oracle->survival(request, Tokens{50}, chances);
   EXPECT_EQ(chances, (std::array<std::uint32_t, 3>{kCertain, 0, 0}));
   oracle->ended(request, Tokens{50}, LeaseEnd::finished);
+  EXPECT_TRUE(oracle->informed());
   EXPECT_FALSE(oracle->wants_renewal());
   EXPECT_EQ(oracle->key_hits().requests, 0);
 }
