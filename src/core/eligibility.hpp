@@ -54,6 +54,9 @@ class Eligibility {
 
   // A request runs that never entered, or one that was served or withdrawn is gone.
   void joined(const Request& request) { tenants_[request.tenant.value()].active += request.sequences; }
+  void narrowed(const Request& request) {
+    tenants_[request.tenant.value()].active -= 1;
+  }  // one of its sequences is gone
   void left(const Request& request) { tenants_[request.tenant.value()].active -= request.sequences; }
 
  private:

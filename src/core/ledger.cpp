@@ -73,6 +73,12 @@ void Lease::finish(Tokens generated) {
   ledger_ = nullptr;
 }
 
+void Lease::finish_one(Tokens generated) {
+  if (!live()) return;
+  if (ledger_->entries_[entry_].request.sequences == 1) return finish(generated);
+  ledger_->narrow(entry_, generated);
+}
+
 void Lease::started() {
   if (live()) ledger_->start(entry_);
 }
@@ -312,6 +318,17 @@ void Ledger::settle(std::uint32_t index, Tokens generated) {
   if (running) begin_growth(index);
 }
 
+void Ledger::narrow(std::uint32_t index, Tokens generated) {
+  Entry& entry = entries_[index];
+  const bool running = entry.state == LeaseState::running;
+  if (running) end_growth(index);
+  charge(entry, -1);
+  --entry.request.sequences;
+  charge(entry, 1);
+  if (running) begin_growth(index);
+  if (observer_ != nullptr) observer_->narrowed(entry.request, generated);
+}
+
 void Ledger::give_back(std::uint32_t index, LeaseEnd how) {
   Entry& entry = entries_[index];
   const Tokens generated = age_now(entry);
@@ -436,16 +453,14 @@ std::vector<LeaseRecord> Ledger::leases() const {
   live.reserve(live_leases());
   for (const Entry& entry : entries_) {
     if (!entry.used) continue;
-    live.push_back({.request = entry.request.id,
+    live.push_back({.request = entry.request,
                     .worker = entry.worker,
                     .state = entry.state,
-                    .sequences = entry.request.sequences,
-                    .prompt = entry.request.prompt,
                     .generated = age_now(entry),
                     .weight = weight_now(entry),
                     .kv = kv_now(entry)});
   }
-  std::ranges::sort(live, {}, &LeaseRecord::request);
+  std::ranges::sort(live, {}, [](const LeaseRecord& lease) { return lease.request.id; });
   return live;
 }
 

@@ -55,6 +55,9 @@ class LedgerObserver {
   virtual void taken(const Request& request, WorkerId worker) = 0;
   // It runs, each sequence has generated so many tokens, and from now on grows with its group's steps.
   virtual void aged(RequestId request, Tokens generated) = 0;
+  // One of its sequences has ended with so many tokens; request.sequences of them go on.
+  virtual void narrowed(const Request& request, Tokens generated) = 0;
+  // Of the sequences that were left.
   virtual void ended(const Request& request, Tokens generated, LeaseEnd how) = 0;
 };
 
@@ -76,6 +79,9 @@ class Lease {
   void release();
   // As release(), of a request that has run to its end: each sequence has generated so many tokens in all.
   void finish(Tokens generated);
+  // One of its sequences has run to its end, with so many tokens in all, and gives back its slot, load and KV space;
+  // the others go on. The last one ends the lease, as finish() does.
+  void finish_one(Tokens generated);
 
   // The first token was seen: from now on the request grows with its group's steps.
   void started();
@@ -99,12 +105,10 @@ class Lease {
 
 // LeaseRecord is one live lease as a person inspects it.
 struct LeaseRecord {
-  RequestId request;
+  Request request;  // as it came, but for the sequences that have ended since
   WorkerId worker;
   LeaseState state;
-  std::int32_t sequences;
-  Tokens prompt;     // of one sequence
-  Tokens generated;  // by one sequence
+  Tokens generated;  // by one sequence, those that it came with included
   Tokens weight;     // load of all its sequences now
   Tokens kv;         // KV space that they hold now
 };
@@ -139,7 +143,8 @@ struct LedgerSettings {
 //   Invariants  a worker's sequences, load and KV space are the sums over its live leases, so never negative, and zero
 //               when none is live; a request has at most one live lease. KV space is counted where it is limited, and
 //               only admissions keep to it: what runs grows on.
-//   Cost        reserve, release, started, progress O(1); restart and dead O(leases). advance O(workers of the group) a
+//   Cost        reserve, started, progress and every way to give back O(1); restart and dead O(leases). advance
+//   O(workers of the group) a
 //               call with one-token blocks and a steady load model; else a step O(workers + sequences whose growth
 //               changes in it), a 16th of all that run for blocks of 16.
 //   Threads     not synchronised: one deciding thread owns it and every Lease it gave out.
@@ -226,7 +231,7 @@ class Ledger {
   // A running request's age is `age` plus the group's steps after `since`, so a step touches no entry but those whose
   // growth changes in it.
   struct Entry {
-    Request request;
+    Request request;  // `sequences` of it are left
     WorkerId worker;
     Tokens age{0};
     Steps since{0};
@@ -264,6 +269,7 @@ class Ledger {
   void start(std::uint32_t index);
   void correct(std::uint32_t index, Tokens generated);
   void settle(std::uint32_t index, Tokens generated);
+  void narrow(std::uint32_t index, Tokens generated);
   void give_back(std::uint32_t index, LeaseEnd how);
 
   std::string fleet_;

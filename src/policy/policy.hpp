@@ -100,6 +100,9 @@ class Policy {
   virtual void admitted(const Request& /*request*/, GroupId /*group*/, WorkerId /*worker*/) {}
   // It runs, each sequence has generated so many tokens, and it grows with its group's steps.
   virtual void aged(RequestId /*request*/, Tokens /*generated*/) {}
+  // One of its sequences has ended with so many tokens; the others go on.
+  virtual void narrowed(RequestId /*request*/, Tokens /*generated*/) {}
+  // The sequences that were left have.
   virtual void left(RequestId /*request*/, Tokens /*generated*/, LeaseEnd /*how*/) {}
   virtual void stepped(GroupId /*group*/, Steps /*steps*/) {}
 };

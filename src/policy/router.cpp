@@ -55,6 +55,11 @@ void Router::aged(RequestId request, Tokens generated) {
   policy_->aged(request, generated);
 }
 
+void Router::narrowed(const Request& request, Tokens generated) {
+  eligibility_.narrowed(request);
+  policy_->narrowed(request.id, generated);
+}
+
 void Router::ended(const Request& request, Tokens generated, LeaseEnd how) {
   eligibility_.left(request);
   policy_->left(request.id, generated, how);
@@ -68,9 +73,8 @@ void Router::advance(GroupId group, Steps steps) {
 // Tells a policy that takes over what is there.
 void Router::brief_policy() {
   for (const LeaseRecord& lease : ledger_.leases()) {
-    taken({.id = lease.request, .prompt = lease.prompt, .generated = lease.generated, .sequences = lease.sequences},
-          lease.worker);
-    if (lease.state == LeaseState::running) aged(lease.request, lease.generated);
+    taken(lease.request, lease.worker);
+    if (lease.state == LeaseState::running) aged(lease.request.id, lease.generated);
   }
   for (const Candidate& candidate : moving_) policy_->arrived(candidate);
 }

@@ -129,6 +129,7 @@ class Router final : private LedgerObserver {
  private:
   void taken(const Request& request, WorkerId worker) override;
   void aged(RequestId request, Tokens generated) override;
+  void narrowed(const Request& request, Tokens generated) override;
   void ended(const Request& request, Tokens generated, LeaseEnd how) override;
   void brief_policy();
 

@@ -177,12 +177,9 @@ nlohmann::ordered_json score_json(const WorkerKey& key, const WorkerScore& score
 }
 
 nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
-  return {{"request", lease.request.value()},
-          {"worker", lease.worker.value()},
-          {"state", std::string{to_string(lease.state)}},
-          {"sequences", lease.sequences},
-          {"generated_tokens", lease.generated.count()},
-          {"weight_tokens", lease.weight.count()}};
+  return {{"request", lease.request.id.value()},          {"worker", lease.worker.value()},
+          {"state", std::string{to_string(lease.state)}}, {"sequences", lease.request.sequences},
+          {"generated_tokens", lease.generated.count()},  {"weight_tokens", lease.weight.count()}};
 }
 
 }  // namespace

@@ -36,6 +36,11 @@ void BrFit::aged(RequestId request, Tokens generated) {
   outlook_.aged(request, generated);
 }
 
+void BrFit::narrowed(RequestId request, Tokens generated) {
+  if (const auto prompt = outlook_.prompt_of(request)) ages_.finished(*prompt, generated);
+  outlook_.narrowed(request, generated);
+}
+
 void BrFit::left(RequestId request, Tokens generated, LeaseEnd how) {
   if (how == LeaseEnd::finished) {
     if (const auto prompt = outlook_.prompt_of(request)) ages_.finished(*prompt, generated);

@@ -30,6 +30,7 @@ class BrFit final : public PooledPolicy {
   void withdrawn(RequestId request) override;
   void admitted(const Request& request, GroupId group, WorkerId worker) override;
   void aged(RequestId request, Tokens generated) override;
+  void narrowed(RequestId request, Tokens generated) override;
   void left(RequestId request, Tokens generated, LeaseEnd how) override;
   void stepped(GroupId group, Steps steps) override;
 

@@ -42,6 +42,22 @@ void Outlook::aged(RequestId request, Tokens generated) {
   running_.aged(request, generated);
 }
 
+void Outlook::narrowed(RequestId id, Tokens generated) {
+  const auto handle = running_.find(id);
+  if (!handle) return;
+  const Request& request = running_.request(*handle);
+  add(*handle, -1);
+  running_.narrowed(id);
+  add(*handle, 1);
+  workers_[running_.worker(*handle).value()].prompts -= static_cast<double>(request.prompt.count());
+  finished({request.generated, generated});
+}
+
+void Outlook::finished(const LifeSpan& span) {
+  lengths_.ended(span);
+  if (lengths_.ends() >= next_curve_) renew_curve();
+}
+
 void Outlook::left(RequestId id, Tokens generated, LeaseEnd how) {
   const auto handle = running_.left(id);
   if (!handle) return;
@@ -54,8 +70,7 @@ void Outlook::left(RequestId id, Tokens generated, LeaseEnd how) {
     lengths_.cut(span);
     return;
   }
-  lengths_.ended(span);
-  if (lengths_.ends() >= next_curve_) renew_curve();
+  finished(span);
 }
 
 void Outlook::stepped(GroupId group, Steps steps) {

@@ -36,6 +36,7 @@ class Outlook {
 
   void admitted(const Request& request, GroupId group, WorkerId worker);
   void aged(RequestId request, Tokens generated);
+  void narrowed(RequestId request, Tokens generated);
   void left(RequestId request, Tokens generated, LeaseEnd how);
   void stepped(GroupId group, Steps steps);
 
@@ -61,6 +62,7 @@ class Outlook {
   [[nodiscard]] double survival(std::size_t point, std::int64_t age) const;
   void add(Handle handle, double sign);
   void renew(WorkerId worker);
+  void finished(const LifeSpan& span);
   void renew_curve();
 
   std::size_t refresh_;

@@ -48,6 +48,10 @@ void BrH::aged(RequestId request, Tokens generated) {
   if (projection_) projection_->aged(request, generated);
 }
 
+void BrH::narrowed(RequestId request, Tokens generated) {
+  if (projection_) projection_->narrowed(request, generated);
+}
+
 void BrH::left(RequestId request, Tokens generated, LeaseEnd how) {
   if (projection_) projection_->left(request, generated, how);
 }

@@ -32,6 +32,7 @@ class BrH final : public PooledPolicy {
 
   void admitted(const Request& request, GroupId group, WorkerId worker) override;
   void aged(RequestId request, Tokens generated) override;
+  void narrowed(RequestId request, Tokens generated) override;
   void left(RequestId request, Tokens generated, LeaseEnd how) override;
   void stepped(GroupId group, Steps steps) override;
 

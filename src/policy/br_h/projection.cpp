@@ -65,6 +65,21 @@ void Projection::aged(RequestId request, Tokens generated) {
   count(*known, 1);
 }
 
+void Projection::narrowed(RequestId id, Tokens generated) {
+  const auto handle = running_.find(id);
+  if (!handle) return;
+  count(*handle, wrapped(-1));
+  running_.narrowed(id);
+  predict(*handle);
+  count(*handle, 1);
+  learn(*handle, generated, LeaseEnd::finished);
+}
+
+void Projection::learn(Handle handle, Tokens generated, LeaseEnd how) {
+  predictor_->ended(running_.request(handle), generated, how);
+  if (predictor_->wants_renewal()) predictor_->renew(running_.all_spans());
+}
+
 void Projection::left(RequestId id, Tokens generated, LeaseEnd how) {
   const auto handle = running_.find(id);
   if (!handle) return;
@@ -72,8 +87,7 @@ void Projection::left(RequestId id, Tokens generated, LeaseEnd how) {
   leave_turn(*handle);
   check_.ended(terms_[*handle].open, generated, how);
   running_.left(id);
-  predictor_->ended(running_.request(*handle), generated, how);
-  if (predictor_->wants_renewal()) predictor_->renew(running_.all_spans());
+  learn(*handle, generated, how);
 }
 
 void Projection::stepped(GroupId group, Steps steps) {

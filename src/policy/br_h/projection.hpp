@@ -49,6 +49,7 @@ class Projection {
 
   void admitted(const Request& request, GroupId group, WorkerId worker);
   void aged(RequestId request, Tokens generated);
+  void narrowed(RequestId request, Tokens generated);
   void left(RequestId request, Tokens generated, LeaseEnd how);
   void stepped(GroupId group, Steps steps);
 
@@ -92,6 +93,7 @@ class Projection {
   void count(Handle handle, std::uint64_t sign);
   void refresh(Handle handle);
   void exchange_chances(Handle handle);
+  void learn(Handle handle, Tokens generated, LeaseEnd how);
   void clear_passed(GroupId group, Steps from, Steps to);
   void join_turn(Handle handle);
   void leave_turn(Handle handle);

@@ -49,6 +49,12 @@ std::optional<RunningRequests::Handle> RunningRequests::aged(RequestId request, 
   return handle;
 }
 
+std::optional<RunningRequests::Handle> RunningRequests::narrowed(RequestId request) {
+  const auto handle = index_.find(request);
+  if (handle) --entries_[*handle].request.sequences;
+  return handle;
+}
+
 std::optional<RunningRequests::Handle> RunningRequests::left(RequestId request) {
   const auto handle = index_.find(request);
   if (!handle) return std::nullopt;

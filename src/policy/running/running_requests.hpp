@@ -30,6 +30,8 @@ class RunningRequests {
   std::optional<Handle> admitted(const Request& request, GroupId group, WorkerId worker);
   // It runs, and is so old now. None if nothing is known of it; so in the calls below.
   std::optional<Handle> aged(RequestId request, Tokens generated);
+  // One of its sequences is over; others are not.
+  std::optional<Handle> narrowed(RequestId request);
   // It is over. Its handle is good until the next admission.
   std::optional<Handle> left(RequestId request);
   void stepped(GroupId group, Steps steps);

@@ -138,6 +138,13 @@ class Pair {
         advance(static_cast<std::uint32_t>(draw.below(2)), static_cast<std::int64_t>(draw.below(20)));
         break;
       case 9:
+        on_lease(draw, [this](Lease& lease, Held* held) {
+          lease.finish_one(Tokens{0});
+          if (held != nullptr && --held->sequences == 0) {
+            std::erase_if(model.held, [&](const Held& one) { return &one == held; });
+          }
+        });
+        break;
       case 10:
         on_lease(draw, [this](Lease& lease, Held* held) {
           lease.release();
@@ -172,7 +179,7 @@ class Pair {
     for (const GroupView& view : ledger.groups()) compare(view);
     require(ledger.live_leases() == model.held.size());
     for (const LeaseRecord& lease : ledger.leases()) {
-      const Held* held = model.find(lease.request.value());
+      const Held* held = model.find(lease.request.id.value());
       require(held != nullptr);
       require(lease.worker == WorkerId{held->worker});
       require(lease.weight == Tokens{held->weight(model.setting)});

@@ -80,7 +80,13 @@ class Overload {
 
   void end() {
     std::erase_if(running_, [this](Running& each) {
-      if (each.until > turns_) return false;
+      if (each.until > turns_) {
+        if (each.request.sequences > 1 && draw_.below(4) == 0) {
+          each.lease.finish_one(Tokens{3});
+          --each.request.sequences;
+        }
+        return false;
+      }
       each.lease.finish(Tokens{5});
       return true;
     });

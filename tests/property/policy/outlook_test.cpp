@@ -61,6 +61,11 @@ TEST(OutlookProperty, SumsEqualRecomputation) {
       }
       for (std::uint64_t n = draw.below(4); n > 0 && !all.empty(); --n) {
         const auto gone = std::next(all.begin(), static_cast<std::ptrdiff_t>(draw.below(all.size())));
+        if (gone->second.request.sequences > 1) {
+          --gone->second.request.sequences;
+          outlook.narrowed(RequestId{gone->first}, Tokens{gone->second.age});
+          continue;
+        }
         const LeaseEnd how = draw.below(5) == 0 ? LeaseEnd::cut : LeaseEnd::finished;
         outlook.left(RequestId{gone->first}, Tokens{gone->second.age}, how);
         all.erase(gone);

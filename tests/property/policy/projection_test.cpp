@@ -158,7 +158,7 @@ class TwoProjections {
     if (what < 3 || slow_.all.empty()) return admit();
     const auto one = std::next(slow_.all.begin(), static_cast<std::ptrdiff_t>(draw_.below(slow_.all.size())));
     if (what < 5) return correct(one->second);
-    if (what < 6) return leave(one);
+    if (what < 6) return draw_.below(3) == 0 && one->second.request.sequences > 1 ? narrow(one->second) : leave(one);
     step();
   }
 
@@ -199,6 +199,15 @@ class TwoProjections {
       slow_.predictor.renew(std::vector<LifeSpan>(slow_.all.size()));
     }
     fast_.left(request.id, generated, how);
+  }
+
+  void narrow(Known& known) {
+    const Tokens generated{known.age};
+    fast_.narrowed(known.request.id, generated);
+    --known.request.sequences;
+    slow_.predict(known);
+    slow_.predictor.ended(known.request, generated, LeaseEnd::finished);
+    if (slow_.predictor.wants_renewal()) slow_.predictor.renew(std::vector<LifeSpan>(slow_.all.size()));
   }
 
   void step() {
@@ -248,6 +257,7 @@ class KnowsNothing final : public Predictor {
  public:
   [[nodiscard]] std::string_view name() const override { return "nothing"; }
   void ended(const Request&, Tokens, LeaseEnd) override {}
+  [[nodiscard]] bool informed() const override { return false; }
   [[nodiscard]] bool wants_renewal() const override { return false; }
   void renew(std::span<const LifeSpan>) override {}
   [[nodiscard]] Prediction predict(const Request&, Tokens, Steps) const override { return {}; }
@@ -257,7 +267,6 @@ class KnowsNothing final : public Predictor {
 };
 
 // Law: while nobody is expected to leave, each worker's load stays what it is in the ledger, or with growth becomes
-  [[nodiscard]] bool informed() const override { return false; }
 // what it is there after so many steps.
 TEST(ProjectionProperty, WithoutDeparturesItIsTheLedger) {
   check_property(2'000, [](std::uint64_t seed) {

@@ -242,5 +242,83 @@ TEST(RouterProperty, SameSeedSameAdmissions) {
   });
 }
 
+// A router of one group whose requests have limits that its policy may look at. It tells where each request goes.
+class LimitedTraffic {
+ public:
+  LimitedTraffic(PolicyParams chosen, std::uint64_t seed) : params{std::move(chosen)}, router{"fleet", make(), seed} {
+    router.add_group("group");
+    for (std::int32_t rank = 0; rank < 3; ++rank) router.add_worker(GroupId{0}, "http://host", rank, 4).value();
+  }
+
+  void exchange_policy() { router.set_policy(make()); }
+
+  void step(std::uint64_t word) {
+    Random draw{word};
+    switch (word % 8) {
+      case 0:
+      case 1:
+      case 2:
+        require(router
+                    .submit({.id = RequestId{next++},
+                             .prompt = Tokens{static_cast<std::int64_t>(draw.below(300))},
+                             .sequences = static_cast<std::int32_t>(1 + draw.below(2)),
+                             .output_limit = Tokens{static_cast<std::int64_t>(1 + draw.below(60))}})
+                    .has_value());
+        break;
+      case 3:
+      case 4:
+        for (Admission& admission : router.round(GroupId{0})) {
+          history.emplace_back(admission.request.id.value(), admission.worker.value());
+          leases.push_back(std::move(admission.lease));
+        }
+        break;
+      case 5:
+        router.advance(GroupId{0}, Steps{static_cast<std::int64_t>(draw.below(9))});
+        break;
+      default:
+        if (leases.empty()) return;
+        Lease& lease = leases[draw.below(leases.size())];
+        draw.below(2) == 0 ? lease.started() : lease.release();
+    }
+  }
+
+  // Every admission so far, in order: request and worker.
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> history;
+
+ private:
+  std::unique_ptr<Policy> make() const { return make_policy(params).value(); }
+
+  PolicyParams params;
+  Router router;
+  std::vector<Lease> leases;
+  std::uint64_t next = 0;
+};
+
+// Law: where a policy goes by what runs and waits, one that takes over decides as if it had been there from the start.
+TEST(RouterProperty, APolicyThatTakesOverDecidesAsIfItHadBeenThere) {
+  check_property(4'000, [](std::uint64_t seed, std::vector<std::uint32_t> before, std::vector<std::uint32_t> after) {
+    Random draw{seed};
+    const PolicyParams params{.name = draw.below(4) == 0 ? "br_0" : "br_h",
+                              .r_max = static_cast<std::int64_t>(1 + draw.below(4)),
+                              .greedy_threshold = static_cast<std::int64_t>(draw.below(9)),
+                              .predictor = {.min_requests = 1'000'000},  // limits are all that is known of lengths
+                              .horizon_steps = static_cast<std::int64_t>(1 + draw.below(40)),
+                              .projection = draw.below(2) == 0 ? "point" : "survival",
+                              .refresh_steps = 1};  // nothing depends on when a request was predicted
+    LimitedTraffic there{params, seed};
+    LimitedTraffic takes_over{params, seed};
+    for (const std::uint32_t word : before) {
+      there.step(word);
+      takes_over.step(word);
+    }
+    takes_over.exchange_policy();
+    for (const std::uint32_t word : after) {
+      there.step(word);
+      takes_over.step(word);
+    }
+    require(there.history == takes_over.history);
+  });
+}
+
 }  // namespace
 }  // namespace balanceroute

@@ -25,6 +25,21 @@ TEST(Eligibility, ParksWhatIsBeyondTheQuota) {
   EXPECT_FALSE(eligibility.release_parked());
 }
 
+// Law: of a request whose sequences end one by one each makes room for others of its tenant.
+TEST(Eligibility, SequencesThatEndMakeRoom) {
+  Eligibility eligibility;
+  const TenantId tenant = eligibility.add_tenant({.quota = 3});
+  EXPECT_TRUE(eligibility.enters(request(1, tenant, 3)));
+  EXPECT_FALSE(eligibility.enters(request(2, tenant, 2)));
+  eligibility.narrowed(request(1, tenant, 2));
+  EXPECT_FALSE(eligibility.release_parked());
+  eligibility.narrowed(request(1, tenant, 1));
+  EXPECT_EQ(eligibility.release_parked()->id, RequestId{2});
+  eligibility.left(request(1, tenant, 1));
+  EXPECT_TRUE(eligibility.enters(request(3, tenant)));
+  EXPECT_FALSE(eligibility.enters(request(4, tenant)));
+}
+
 TEST(Eligibility, RefusesWhatCanNeverEnter) {
   Eligibility eligibility;
   const TenantId tenant = eligibility.add_tenant({.quota = 3});

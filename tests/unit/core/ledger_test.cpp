@@ -274,6 +274,31 @@ TEST_F(LedgerTest, WorkerIdsAreNeverReused) {
             (WorkerKey{.fleet = "fleet", .group = "group", .url = "http://host", .rank = 1}));
 }
 
+// Law: the sequences of a request may end one by one; each gives back its own slot, load and KV space as they are then,
+// and the last one the rest, to zero.
+TEST_F(LedgerTest, SequencesMayEndOneByOne) {
+  Lease lease = admit(5, w1, 20, 3);
+  lease.started();
+  ledger.advance(group, Steps{4});
+  lease.finish_one(Tokens{4});
+  EXPECT_EQ(ledger.worker(w1).sequences, 2);
+  EXPECT_EQ(ledger.worker(w1).load, Tokens{2 * 24});
+  ledger.advance(group, Steps{1});
+  EXPECT_EQ(ledger.worker(w1).load, Tokens{2 * 25});
+  lease.finish_one(Tokens{5});
+  EXPECT_EQ(ledger.leases().at(0).request.sequences, 1);
+  EXPECT_EQ(ledger.leases().at(0).weight, Tokens{25});
+  EXPECT_TRUE(lease.live());
+  lease.finish_one(Tokens{5});
+  EXPECT_FALSE(lease.live());
+  EXPECT_EQ(ledger.worker(w1).sequences, 0);
+  EXPECT_EQ(ledger.worker(w1).load, Tokens{0});
+  lease.finish_one(Tokens{5});
+  EXPECT_EQ(ledger.worker(w1).sequences, 0);
+  ledger.advance(group, Steps{7});
+  EXPECT_EQ(ledger.worker(w1).load, Tokens{0});
+}
+
 // Law: the list of leases shows each live one with its weight now.
 TEST_F(LedgerTest, LeasesAreListedByRequest) {
   Lease second = admit(5, w1, 20, 2);
@@ -282,10 +307,10 @@ TEST_F(LedgerTest, LeasesAreListedByRequest) {
   ledger.advance(group, Steps{3});
   const auto leases = ledger.leases();
   ASSERT_EQ(leases.size(), 2U);
-  EXPECT_EQ(leases[0].request, RequestId{3});
+  EXPECT_EQ(leases[0].request.id, RequestId{3});
   EXPECT_EQ(leases[1].worker, w1);
   EXPECT_EQ(leases[1].state, LeaseState::running);
-  EXPECT_EQ(leases[1].sequences, 2);
+  EXPECT_EQ(leases[1].request.sequences, 2);
   EXPECT_EQ(leases[1].weight, Tokens{46});
   EXPECT_EQ(ledger.worker_of(RequestId{5}), w1);
   EXPECT_EQ(ledger.worker_of(RequestId{4}), std::nullopt);

@@ -35,6 +35,7 @@ class Diary final : public PooledPolicy {
     write("admitted to " + std::to_string(worker.value()), request.id, request.generated);
   }
   void aged(RequestId request, Tokens generated) override { write("aged", request, generated); }
+  void narrowed(RequestId request, Tokens generated) override { write("one finished", request, generated); }
   void left(RequestId request, Tokens generated, LeaseEnd how) override {
     write(how == LeaseEnd::finished ? "finished" : "cut", request, generated);
   }
@@ -97,7 +98,21 @@ TEST_F(PolicyEvents, BriefAPolicyThatTakesOver) {
   ASSERT_TRUE(router.submit({.id = RequestId{3}, .prompt = Tokens{30}}));
   lines.clear();
   router.set_policy(std::make_unique<Diary>(lines));
-  EXPECT_THAT(lines, ElementsAre("1 admitted to 0 7", "1 aged 7", "2 admitted to 1 0", "3 arrived 30"));
+  EXPECT_THAT(lines, ElementsAre("1 admitted to 0 0", "1 aged 7", "2 admitted to 1 0", "3 arrived 30"));
+}
+
+// Law: a policy hears of each sequence that ends before the others, of the last one as of the request's end, and of one
+// that takes over as it is by then.
+TEST_F(PolicyEvents, TellOfSequencesThatEndOneByOne) {
+  const WorkerId wide = router.add_worker(group, "http://wide", 0, 3).value();
+  Lease lease = router.adopt(wide, {.id = RequestId{1}, .prompt = Tokens{10}, .sequences = 3}).value();
+  lease.finish_one(Tokens{6});
+  router.set_policy(std::make_unique<Diary>(lines));
+  lease.finish_one(Tokens{7});
+  lease.finish_one(Tokens{8});
+  lease.finish_one(Tokens{9});
+  EXPECT_THAT(lines, ElementsAre("1 admitted to 2 0", "1 aged 0", "1 one finished 6", "1 admitted to 2 0", "1 aged 0",
+                                 "1 one finished 7", "1 finished 8"));
 }
 
 // Law: a finish says how much was generated, whatever the step clock made of it, and once.
