@@ -37,8 +37,9 @@ concept SetScore = requires(T& score, const T& now, const GroupView& group, std:
 
 // TwoStage carries out rounds.
 //   Invariants  a choice never exceeds a worker's free slots and KV space; k sequences of a request stay together.
-//   Overdue     a candidate passed over by max_passes later ones is first and alone. If it is too wide for every worker
-//               now, the worker with most free slots takes nothing else until it fits; the others go on.
+//   Overdue     a candidate passed over by max_passes later ones is first and alone, whatever its class. While it is
+//               too wide for every worker, the one with most free slots takes nothing else until it fits; the others go
+//               on.
 //   Cost        a round: O(G) + O(log G + window + search for a set) an admission; no allocation once warm.
 template <SetScore Score>
 class TwoStage {
@@ -49,8 +50,8 @@ class TwoStage {
   void decide(const RoundInput& input, std::vector<Choice>& choices) {
     begin(input);
     while (!order_.empty() && !window_.empty()) {
-      if (window_.front().passes >= settings_.max_passes) {
-        place_overdue(choices);
+      if (const auto overdue = first_overdue()) {
+        place_overdue(*overdue, choices);
         continue;
       }
       const std::size_t worker = pop_worker();
@@ -195,21 +196,29 @@ class TwoStage {
     return true;
   }
 
-  // The oldest candidate goes first and alone, on the first worker in order that has room for it.
-  void place_overdue(std::vector<Choice>& choices) {
+  // In the window. Of one class it can only be the front one; those of a higher class may be before it.
+  [[nodiscard]] std::optional<std::size_t> first_overdue() const {
+    for (std::size_t i = 0; i < window_.size(); ++i) {
+      if (window_[i].passes >= settings_.max_passes) return i;
+    }
+    return std::nullopt;
+  }
+
+  // It goes first and alone, on the first worker in order that has room for it.
+  void place_overdue(std::size_t overdue, std::vector<Choice>& choices) {
     std::optional<std::size_t> taker;
     for (const std::size_t worker : order_) {
-      if (!fits(window_.front(), worker)) continue;
+      if (!fits(window_[overdue], worker)) continue;
       if (!taker || comes_after(*taker, worker)) taker = worker;
     }
     if (taker) {
       take_out(*taker);
-      in_window_.assign(1, 0);
+      in_window_.assign(1, overdue);
       admit(*taker, Stage::overdue, choices);
       return;
     }
-    if (!holding_) hold_for(window_.front());
-    drop(0, 0);
+    if (!holding_) hold_for(window_[overdue]);
+    drop(overdue, 0);
     refill_window();
   }
 

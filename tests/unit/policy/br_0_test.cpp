@@ -147,6 +147,16 @@ TEST(Br0, OverdueCandidateIsFirstAndAlone) {
   EXPECT_NE(choices[1].stage, Stage::overdue);
 }
 
+// Law: it is so wherever it stands: those of a higher class may be before it, on and on.
+TEST(Br0, OverdueCandidateGoesBeforeAHigherClass) {
+  const GroupSketch group{{.load = 100, .free_slots = 0}, {.load = 40, .free_slots = 1}};
+  auto pool = sketch_pool({{25}, {900, 1, 3}, {35, 1, 3}});
+  pool[0].request.priority = 1;
+  const auto choices = decide({.greedy_threshold = 0, .max_passes = 3}, group, pool);
+  EXPECT_EQ(places(choices), (std::vector<Placed>{{1, 1}}));
+  EXPECT_EQ(choices[0].stage, Stage::overdue);
+}
+
 // Law: passes count within the round too.
 TEST(Br0, CandidateBecomesOverdueWithinARound) {
   const GroupSketch group{{.load = 100, .free_slots = 0}, {.load = 0, .free_slots = 4}};

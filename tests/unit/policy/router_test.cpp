@@ -231,6 +231,86 @@ TEST(Router, PolicyMayBeExchanged) {
   EXPECT_EQ(fleet.router.queued_at(WorkerId{0}).size(), 1U);
 }
 
+// A group where a request of two sequences has become late while every worker was full, and a narrow one waits behind
+// it. The higher a worker's number, the less its requests read.
+class WideLateRequest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kWide = 100;
+  static constexpr std::uint64_t kNarrow = 101;
+
+  void fill(const std::vector<std::int32_t>& slots) {
+    for (const std::int32_t count : slots) {
+      router.add_worker(group, "http://host", static_cast<std::int32_t>(router.ledger().worker_count()), count).value();
+    }
+    for (std::uint32_t worker = 0; worker < slots.size(); ++worker) {
+      for (std::int32_t slot = 0; slot < slots[worker]; ++slot) {
+        running[worker].push_back(
+            router.adopt(WorkerId{worker}, {.id = RequestId{next++}, .prompt = Tokens{100 - worker}}).value());
+      }
+    }
+    ASSERT_TRUE(router.submit({.id = RequestId{kWide}, .prompt = Tokens{10}, .sequences = 2}));
+    ASSERT_TRUE(router.submit({.id = RequestId{kNarrow}, .prompt = Tokens{10}}));
+    router.set_now(std::chrono::milliseconds{1500});
+  }
+  void end_one(std::uint32_t worker) { running[worker].pop_back(); }
+  Placed round() {
+    Placed placed;
+    for (Admission& admission : router.round(group)) {
+      placed[admission.request.id.value()] = admission.worker.value();
+      kept.push_back(std::move(admission.lease));
+    }
+    return placed;
+  }
+
+  Router router{"fleet", policy_named("br_0"), 1, {.books = {}, .max_wait = std::chrono::seconds{1}}};
+  GroupId group = router.add_group("group");
+  std::map<std::uint32_t, std::vector<Lease>> running;
+  std::vector<Lease> kept;
+  std::uint64_t next = 0;
+};
+
+// Law: a worker is kept for it, the one with most free slots, and goes on being kept though another one seems nearer
+// later; the others serve who waits behind.
+TEST_F(WideLateRequest, HasOneWorkerKeptForIt) {
+  fill({2, 2});
+  end_one(0);
+  EXPECT_EQ(round(), (Placed{}));  // the narrow one would fit, and does not get it
+  end_one(1);                      // as many slots free, and less load
+  EXPECT_EQ(round(), (Placed{{kNarrow, 1}}));
+  end_one(0);
+  EXPECT_EQ(round(), (Placed{{kWide, 0}}));
+}
+
+// Law: the kept worker is one that could take it if it were idle, and that takes admissions.
+TEST_F(WideLateRequest, HasNoWorkerKeptThatCannotTakeIt) {
+  fill({2, 1});
+  end_one(0);
+  end_one(1);  // too small
+  EXPECT_EQ(round(), (Placed{{kNarrow, 1}}));
+  end_one(0);
+  EXPECT_EQ(round(), (Placed{{kWide, 0}}));
+}
+
+TEST_F(WideLateRequest, HasNoWorkerKeptThatTakesNothing) {
+  fill({2, 2});
+  ASSERT_TRUE(router.drain(WorkerId{1}));
+  end_one(0);
+  end_one(1);
+  end_one(1);  // room that nobody may use
+  EXPECT_EQ(round(), (Placed{}));
+  end_one(0);
+  EXPECT_EQ(round(), (Placed{{kWide, 0}}));
+}
+
+// Law: once it has been placed no worker is kept any more.
+TEST_F(WideLateRequest, FreesTheWorkerThatWasKept) {
+  fill({2, 2});
+  end_one(0);
+  EXPECT_EQ(round(), (Placed{}));
+  EXPECT_TRUE(router.withdraw(RequestId{kWide}));
+  EXPECT_EQ(round(), (Placed{{kNarrow, 0}}));
+}
+
 // Law: one pool serves all groups; the group with the least load per slot is asked first.
 TEST(Router, LighterGroupIsVisitedFirst) {
   Fleet fleet{"br_0", {1, 1}};
