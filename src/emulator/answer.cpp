@@ -5,11 +5,11 @@
 
 namespace balanceroute::emulator {
 
-Answer::Answer(net::IoThread& thread, GenerationRequest request, std::vector<AnswerLength> lengths, AnswerFormat format,
-               const AnswerDelivery& delivery)
+Answer::Answer(net::IoThread& thread, GenerationRequest request, std::vector<AnswerLength> lengths,
+               std::unique_ptr<AnswerWriter> writer, const AnswerDelivery& delivery)
     : request_{std::move(request)},
       lengths_{std::move(lengths)},
-      format_{std::move(format)},
+      writer_{std::move(writer)},
       delivery_{delivery},
       done_{thread},
       unfinished_{lengths_.size()} {
@@ -21,12 +21,13 @@ Answer::Answer(net::IoThread& thread, GenerationRequest request, std::vector<Ans
 }
 
 void Answer::start(SteppingGroup& group, std::size_t rank, RequestId first_id, bool computed) {
+  computed_ = computed;
   for (std::size_t index = 0; index < choices_.size(); ++index) {
     const engine::Sequence sequence{.id = RequestId{first_id.value() + index},
                                     .prompt = request_.prompt_of(index).tokens,
                                     .output = lengths_[index].output,
                                     .age = request_.age};
-    const Tokens to_compute = computed ? Tokens{0} : sequence.prompt;
+    const Tokens to_compute = computed ? Tokens{0} : sequence.prompt - request_.cached_of(sequence.prompt);
     choices_[index].ticket = group.submit(rank, sequence, to_compute, choices_[index]);
   }
 }
@@ -63,14 +64,14 @@ bool Answer::due(const Choice& choice) const {
 void Answer::send_piece(std::size_t index) {
   if (died_ || events_sent_ == delivery_.stall_after_events) return;
   auto& choice = choices_[index];
-  const Piece piece = unsent(index);
+  const Piece piece = piece_after(index, choice.sent);
   const Usage before{context_of(index), choice.sent - request_.age};
   const Usage now{context_of(index), choice.generated - request_.age};
   events_.clear();
   if (piece.opens) {
-    format_.append_role(events_, index, *piece.prompt, request_.continuous_usage ? &before : nullptr);
+    writer_->append_opening(events_, index, *piece.prompt, request_.continuous_usage ? &before : nullptr);
   }
-  format_.append_piece(events_, index, piece, request_.continuous_usage ? &now : nullptr);
+  writer_->append_piece(events_, index, piece, request_.continuous_usage ? &now : nullptr);
   choice.sent = choice.generated;
   delivery_.stream->write(events_);  // a client that is gone or slow is the exchange's business
   if (++events_sent_ == delivery_.die_after_events) {
@@ -80,13 +81,13 @@ void Answer::send_piece(std::size_t index) {
 }
 
 // Numbers go on from those that the prompt ends with.
-Piece Answer::unsent(std::size_t index) const {
+Piece Answer::piece_after(std::size_t index, Tokens sent) const {
   const auto& choice = choices_[index];
   const Prompt& prompt = request_.prompt_of(index);
-  return {.first = prompt.answered + choice.sent + Tokens{1},
+  return {.first = prompt.answered + sent + Tokens{1},
           .last = prompt.answered + choice.generated,
-          .opens = choice.sent == request_.age,
-          .opens_call = choice.sent == std::max(request_.age, request_.reasoning),
+          .opens = sent == request_.age,
+          .opens_call = sent == std::max(request_.age, request_.reasoning),
           .reasoning = choice.generated <= request_.reasoning,
           .finish_reason = choice.finish_reason,
           .stop_reason = choice.stop_reason,
@@ -95,18 +96,28 @@ Piece Answer::unsent(std::size_t index) const {
 
 std::string Answer::tail() const {
   std::string out;
-  if (request_.include_usage) format_.append_usage(out, usage());
-  AnswerFormat::append_done(out);
+  writer_->append_end(out, finished(), usage(), request_.include_usage);
+  return out;
+}
+
+std::string Answer::failure(const ApiError& error) const {
+  std::string out;
+  writer_->append_failure(out, error);
   return out;
 }
 
 std::string Answer::whole() const {
+  return writer_->whole(finished(), usage(), {});
+}
+
+std::vector<FinishedChoice> Answer::finished() const {
   std::vector<FinishedChoice> finished;
   for (std::size_t index = 0; index < choices_.size(); ++index) {
     const Tokens answered = request_.prompt_of(index).answered;
-    finished.push_back({unsent(index), request_.reasoning > Tokens{0} ? answered + request_.reasoning : Tokens{0}});
+    finished.push_back(
+        {piece_after(index, request_.age), request_.reasoning > Tokens{0} ? answered + request_.reasoning : Tokens{0}});
   }
-  return format_.whole(finished, usage());
+  return finished;
 }
 
 std::vector<std::string_view> Answer::finish_reasons() const {
@@ -125,6 +136,13 @@ Usage Answer::usage() const {
   Usage sum;
   for (const Prompt& prompt : request_.prompts) sum.prompt += prompt.tokens + request_.age;
   for (const auto& choice : choices_) sum.completion += choice.generated - request_.age;
+  // Of a prompt whose KV came from elsewhere an engine says that it found all but the last token.
+  if (request_.cached) {
+    sum.cached = Tokens{0};
+    for (const Prompt& prompt : request_.prompts) {
+      *sum.cached += computed_ ? prompt.tokens - Tokens{1} : request_.cached_of(prompt.tokens);
+    }
+  }
   return sum;
 }
 

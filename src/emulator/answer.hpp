@@ -3,13 +3,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "emulator/answer_format.hpp"
 #include "emulator/answer_length.hpp"
+#include "emulator/answer_writer.hpp"
 #include "emulator/generation_request.hpp"
 #include "emulator/stepping_group.hpp"
 #include "net/event.hpp"
@@ -33,8 +34,8 @@ struct AnswerDelivery {
 //   Threads   only on the thread of its group.
 class Answer {
  public:
-  Answer(net::IoThread& thread, GenerationRequest request, std::vector<AnswerLength> lengths, AnswerFormat format,
-         const AnswerDelivery& delivery);
+  Answer(net::IoThread& thread, GenerationRequest request, std::vector<AnswerLength> lengths,
+         std::unique_ptr<AnswerWriter> writer, const AnswerDelivery& delivery);
   Answer(const Answer&) = delete;
   Answer& operator=(const Answer&) = delete;
 
@@ -43,8 +44,10 @@ class Answer {
   [[nodiscard]] net::Event& done() { return done_; }
   [[nodiscard]] bool died() const { return died_; }
 
-  // What ends the stream: usage if it was asked for, and the end mark.
+  // What ends the stream, with the usage if it was asked for.
   [[nodiscard]] std::string tail() const;
+  // What ends a stream that breaks off.
+  [[nodiscard]] std::string failure(const ApiError& error) const;
   [[nodiscard]] std::string whole() const;
   // Why each sequence ended.
   [[nodiscard]] std::vector<std::string_view> finish_reasons() const;
@@ -73,17 +76,19 @@ class Answer {
   void end_choice();
   [[nodiscard]] bool due(const Choice& choice) const;
   void send_piece(std::size_t index);
-  [[nodiscard]] Piece unsent(std::size_t index) const;
+  [[nodiscard]] Piece piece_after(std::size_t index, Tokens sent) const;
+  [[nodiscard]] std::vector<FinishedChoice> finished() const;
   [[nodiscard]] Tokens context_of(std::size_t choice) const;
   [[nodiscard]] Usage usage() const;
 
   GenerationRequest request_;
   std::vector<AnswerLength> lengths_;  // by choice
-  AnswerFormat format_;
+  std::unique_ptr<AnswerWriter> writer_;
   AnswerDelivery delivery_;
   net::Event done_;
   std::vector<Choice> choices_;
   std::size_t unfinished_ = 0;
+  bool computed_ = false;  // elsewhere
   std::int64_t events_sent_ = 0;
   bool died_ = false;
   std::string events_;  // of one piece, kept for its memory

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "emulator/answer_text.hpp"
+#include "emulator/messages_writer.hpp"
+#include "emulator/responses_writer.hpp"
+
 namespace balanceroute::emulator {
 namespace {
 
+constexpr std::string_view kDone = "data: [DONE]\n\n";
 constexpr std::string_view kToolArgumentsBegin = R"({\"text\":\")";  // inside a JSON string
 constexpr std::string_view kToolArgumentsEnd = R"(\"})";
 
@@ -24,6 +29,11 @@ void append_usage_object(std::string& out, const Usage& usage) {
   append_number(out, (usage.prompt + usage.completion).count());
   out += R"(,"completion_tokens":)";
   append_number(out, usage.completion.count());
+  if (usage.cached) {
+    out += R"(,"prompt_tokens_details":{"cached_tokens":)";
+    append_number(out, usage.cached->count());
+    out += '}';
+  }
   out += '}';
 }
 
@@ -54,6 +64,18 @@ void append_prompt_ids(std::string& out, const Prompt& prompt) {
 
 }  // namespace
 
+std::unique_ptr<AnswerWriter> make_answer_writer(const AnswerShape& shape, std::string_view id, std::int64_t created,
+                                                 std::string_view model) {
+  switch (shape.api) {
+    case Api::responses:
+      return std::make_unique<ResponsesWriter>(shape, id, created, model);
+    case Api::messages:
+      return std::make_unique<MessagesWriter>(shape, id, model);
+    default:
+      return std::make_unique<AnswerFormat>(shape, id, created, model);
+  }
+}
+
 AnswerFormat::AnswerFormat(const AnswerShape& shape, std::string_view id, std::int64_t created, std::string_view model)
     : shape_{shape},
       call_id_{json_string("call_" + std::string{id})},
@@ -73,20 +95,11 @@ std::string_view AnswerFormat::reasoning_name() const {
   return shape_.sglang ? "reasoning_content" : "reasoning";
 }
 
-void AnswerFormat::append_text(std::string& out, Tokens number) const {
-  out += " t";
-  if (shape_.numbered) {
-    append_number(out, number.count());
-  } else {
-    out += "oken";
-  }
-}
-
 void AnswerFormat::append_texts(std::string& out, Tokens first, Tokens last) const {
-  for (auto number = first; number <= last; number += Tokens{1}) append_text(out, number);
+  append_token_texts(out, first, last, shape_.numbered);
 }
 
-void AnswerFormat::append_role(std::string& out, std::size_t choice, const Prompt& prompt, const Usage* usage) const {
+void AnswerFormat::append_opening(std::string& out, std::size_t choice, const Prompt& prompt, const Usage* usage) {
   if (shape_.api == Api::completions) return;
   begin_event(out, choice);
   out += R"("delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null})";
@@ -98,7 +111,7 @@ void AnswerFormat::append_role(std::string& out, std::size_t choice, const Promp
   end_event(out, usage);
 }
 
-void AnswerFormat::append_piece(std::string& out, std::size_t choice, const Piece& piece, const Usage* usage) const {
+void AnswerFormat::append_piece(std::string& out, std::size_t choice, const Piece& piece, const Usage* usage) {
   begin_event(out, choice);
   if (shape_.api == Api::completions) {
     out += R"("text":")";
@@ -152,7 +165,7 @@ void AnswerFormat::append_logprobs(std::string& out, const Piece& piece) const {
   out += R"(,"logprobs":{)";
   const auto quoted = [&](Tokens number) {
     out += '"';
-    append_text(out, number);
+    append_token_text(out, number, shape_.numbered);
     out += '"';
   };
   if (shape_.api == Api::chat) {
@@ -165,7 +178,7 @@ void AnswerFormat::append_logprobs(std::string& out, const Piece& piece) const {
     std::string text;
     append_list(out, "text_offset", piece, [&](Tokens number) {
       append_number(out, std::ssize(text));
-      append_text(text, number);
+      append_token_text(text, number, shape_.numbered);
     });
     append_list(out += ',', "token_logprobs", piece, [&](Tokens) { out += "-0.5"; });
     append_list(out += ',', "tokens", piece, quoted);
@@ -190,17 +203,24 @@ void AnswerFormat::append_end_of_choice(std::string& out, const Piece& piece) co
   out += '}';
 }
 
-void AnswerFormat::append_usage(std::string& out, const Usage& usage) const {
-  out += event_head_;
-  end_event(out, &usage);
+void AnswerFormat::append_end(std::string& out, std::span<const FinishedChoice> /*choices*/, const Usage& usage,
+                              bool usage_wanted) {
+  if (usage_wanted) {
+    out += event_head_;
+    end_event(out, &usage);
+  }
+  out += kDone;
 }
 
-void AnswerFormat::append_done(std::string& out) {
-  out += "data: [DONE]\n\n";
+void AnswerFormat::append_failure(std::string& out, const ApiError& error) {
+  out += "data: ";
+  out += to_json(error);
+  out += "\n\n";
+  out += kDone;
 }
 
 std::string AnswerFormat::whole(std::span<const FinishedChoice> choices, const Usage& usage,
-                                std::string_view kv_transfer_params) const {
+                                std::string_view kv_transfer_params) {
   std::string out = whole_head_;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const Piece& piece = choices[i].tokens;

@@ -22,7 +22,8 @@ class Counted {
 
 AnswerDelivery delivery_of(const EmulatorParams& params, const std::optional<Fault>& fault, net::HttpExchange* stream) {
   AnswerDelivery delivery{.stream = stream, .stream_interval = params.stream_interval};
-  if (asks_for(fault, FaultKind::die_mid_stream)) {
+  const bool loses_kv = asks_for(fault, FaultKind::kv_loss) && fault->number;
+  if (asks_for(fault, FaultKind::die_mid_stream) || (loses_kv && stream != nullptr)) {
     delivery.die_after_events = std::max<std::int64_t>(1, fault->number.value_or(1));
   }
   if (asks_for(fault, FaultKind::stall)) delivery.stall_after_events = fault->number;
@@ -41,17 +42,17 @@ asio::awaitable<void> DecodeService::generate(Api api, net::HttpExchange& exchan
   const auto& http = exchange.request();
   auto request = accept(api, http);
   if (!request) {
-    co_await exchange.respond(error_response(request.error()));
+    co_await exchange.respond(error_response(request.error(), api));
     co_return;
   }
   const auto rank = choose_rank(http, *request);
   if (!rank) {
-    co_await exchange.respond(error_response(rank.error()));
+    co_await exchange.respond(error_response(rank.error(), api));
     co_return;
   }
   auto lengths = lengths_of(*request);
   if (!lengths) {
-    co_await exchange.respond(error_response(lengths.error()));
+    co_await exchange.respond(error_response(lengths.error(), api));
     co_return;
   }
   Settlement settlement{*this, exchange, *rank, lengths->size()};
@@ -60,23 +61,28 @@ asio::awaitable<void> DecodeService::generate(Api api, net::HttpExchange& exchan
                 .engine = ranks()[*rank],
                 .request_id = id,
                 .body = http.body,
-                .lose_kv = asks_for(fault, FaultKind::kv_loss)};
+                .lose_kv = asks_for(fault, FaultKind::kv_loss) && !fault->number};
   const auto computed = co_await obtain_kv(*rank, leg);
   if (!computed) {
-    co_await exchange.respond(error_response(computed.error()));
+    co_await exchange.respond(error_response(computed.error(), api));
     co_return;
   }
   const bool streamed = request->stream;
   const auto sequences = lengths->size();
   if (streamed) exchange.start(stream_head());
-  auto format = format_of(*request, id);
-  Answer answer{fleet_.thread(), *std::move(request), *std::move(lengths), std::move(format),
+  auto writer = writer_of(*request, id);
+  Answer answer{fleet_.thread(), *std::move(request), *std::move(lengths), std::move(writer),
                 delivery_of(fleet_.params(), fault, streamed ? &exchange : nullptr)};
   exchange.request().body = {};  // long prompts are not kept while their answers run
   answer.start(group_, first_rank_ + *rank, RequestId{std::exchange(next_sequence_, next_sequence_ + sequences)},
                *computed);
   const auto ended = co_await answer.done().wait();
-  if (ended != net::WaitResult::Set || answer.died()) co_return;
+  if (ended != net::WaitResult::Set) co_return;
+  if (asks_for(fault, FaultKind::kv_loss) && fault->number) {
+    co_await break_off(api, exchange, answer);
+    co_return;
+  }
+  if (answer.died()) co_return;
   for (const auto reason : answer.finish_reasons()) finished_[*rank].count(reason);
   settlement.settle();
   co_await deliver(exchange, answer, fault);
@@ -104,6 +110,18 @@ asio::awaitable<std::expected<bool, ApiError>> DecodeService::obtain_kv(std::siz
   if (time > net::Duration::zero()) co_await sleep(time);
   fleet_.exchange().counters().transferred += std::ssize(leg.request.prompts);
   co_return true;
+}
+
+// As an engine that finds KV of a running sequence lost: the status has gone out, so the error is an event.
+asio::awaitable<void> DecodeService::break_off(Api api, net::HttpExchange& exchange, const Answer& answer) {
+  const ApiError error{
+      .status = 500, .type = "InternalServerError", .message = "KV of the request was lost", .param = ""};
+  if (!exchange.started()) {
+    co_await exchange.respond(error_response(error, api));
+    co_return;
+  }
+  exchange.write(answer.failure(error));
+  co_await exchange.finish();
 }
 
 // What is left of an answer that is complete.

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "emulator/messages_writer.hpp"
+#include "emulator/side_answers.hpp"
 #include "net/client.hpp"
 #include "net/event.hpp"
 
@@ -61,8 +63,8 @@ std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-net::HttpResponse error_response(const ApiError& error) {
-  return net::json_response(error.status, to_json(error));
+net::HttpResponse error_response(const ApiError& error, Api api) {
+  return net::json_response(error.status, api == Api::messages ? messages_error_json(error) : to_json(error));
 }
 
 net::HttpResponse stream_head() {
@@ -138,10 +140,14 @@ asio::awaitable<void> EngineService::route(net::HttpExchange& exchange, std::opt
   const auto& request = exchange.request();
   ApiError problem{.status = 404, .type = "NotFoundError", .message = "Not Found"};
   const ApiError wrong_method{.status = 405, .type = "MethodNotAllowedError", .message = "Method Not Allowed"};
-  if (is_generating(request.path())) {
+  const auto api = api_of(request.path());
+  if (api || is_side_path(request.path())) {
     if (request.method == "POST") {
-      const Api api = request.path() == "/v1/completions" ? Api::completions : Api::chat;
-      co_await generate(api, exchange, fault);
+      if (api) {
+        co_await generate(*api, exchange, fault);
+      } else {
+        co_await answer_aside(exchange);
+      }
       co_return;
     }
     problem = wrong_method;
@@ -187,7 +193,7 @@ asio::awaitable<bool> EngineService::meet(const Fault& fault, net::HttpExchange&
 
 asio::awaitable<void> EngineService::fail(int status, net::HttpExchange& exchange) {
   const ApiError error{.status = status, .type = "EmulatedError", .message = "fault on demand", .param = ""};
-  co_await exchange.respond(error_response(error));
+  co_await exchange.respond(error_response(error, api_of(exchange.request().path()).value_or(Api::chat)));
 }
 
 // Right as HTTP, and nothing that a client of the API can read.
@@ -210,12 +216,23 @@ asio::awaitable<void> EngineService::wait_for_client_to_leave() {
 std::expected<GenerationRequest, ApiError> EngineService::accept(Api api, const net::HttpRequest& request) const {
   auto parsed = parse_generation_request(api, request.body);
   if (parsed && !parsed->model.empty() && parsed->model != fleet_.params().model) {
-    return std::unexpected{ApiError{.status = 404,
-                                    .type = "NotFoundError",
-                                    .message = "The model `" + parsed->model + "` does not exist.",
-                                    .param = "model"}};
+    return std::unexpected{unknown_model(parsed->model)};
   }
   return parsed;
+}
+
+asio::awaitable<void> EngineService::answer_aside(net::HttpExchange& exchange) {
+  const auto& request = exchange.request();
+  const SideContext context{.model = fleet_.params().model,
+                            .id = request_id(request),
+                            .created = unix_seconds(),
+                            .max_model_len = law_.max_model_len};
+  const auto answer = side_answer(request.path(), request.body, context);
+  if (!answer) {
+    co_await exchange.respond(error_response(answer.error()));
+    co_return;
+  }
+  co_await exchange.respond(net::json_response(200, *answer));
 }
 
 std::expected<std::vector<AnswerLength>, ApiError> EngineService::lengths_of(const GenerationRequest& request) {
@@ -269,17 +286,15 @@ std::string EngineService::request_id(const net::HttpRequest& request) {
   return id;
 }
 
-AnswerFormat EngineService::format_of(const GenerationRequest& request, std::string_view id) const {
+std::unique_ptr<AnswerWriter> EngineService::writer_of(const GenerationRequest& request, std::string_view id) const {
   const auto& params = fleet_.params();
-  return {{.api = request.api,
-           .sglang = params.dialect_kind() == DialectKind::sglang,
-           .numbered = params.numbered_tokens,
-           .token_ids = request.return_token_ids,
-           .logprobs = request.logprobs,
-           .tool = request.tool},
-          id,
-          unix_seconds(),
-          params.model};
+  return make_answer_writer({.api = request.api,
+                             .sglang = params.dialect_kind() == DialectKind::sglang,
+                             .numbered = params.numbered_tokens,
+                             .token_ids = request.return_token_ids,
+                             .logprobs = request.logprobs,
+                             .tool = request.tool},
+                            id, unix_seconds(), params.model);
 }
 
 asio::awaitable<void> EngineService::models(net::HttpExchange& exchange) {

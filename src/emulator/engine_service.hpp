@@ -7,14 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/random.hpp"
-#include "emulator/answer_format.hpp"
 #include "emulator/answer_length.hpp"
+#include "emulator/answer_writer.hpp"
 #include "emulator/engine_identity.hpp"
 #include "emulator/fault_plan.hpp"
 #include "emulator/fleet.hpp"
@@ -24,7 +25,8 @@
 namespace balanceroute::emulator {
 
 // EngineService answers what comes to one port, behind which there are one or more ranks.
-//   Routes   those of a server of its kind: chat and text completions, models, health, version, metrics.
+//   Routes   those of a server of its kind: what generates, what answers at once (side_answers.hpp), models, health,
+//            version, metrics.
 //            /emulator/stats, state, steps and reset speak of the whole fleet on every port; /emulator/faults and
 //            restart of this engine.
 //   Threads  only on the fleet's thread, but for attach().
@@ -78,7 +80,7 @@ class EngineService : public Reporter {
   // As engines balance by themselves: the least of 4 * waiting + running, the lowest of equals.
   [[nodiscard]] std::size_t least_busy_rank() const;
   [[nodiscard]] std::string request_id(const net::HttpRequest& request);
-  [[nodiscard]] AnswerFormat format_of(const GenerationRequest& request, std::string_view id) const;
+  [[nodiscard]] std::unique_ptr<AnswerWriter> writer_of(const GenerationRequest& request, std::string_view id) const;
   boost::asio::awaitable<void> sleep(net::Duration time);
   boost::asio::awaitable<void> wait_for_client_to_leave();
 
@@ -95,6 +97,7 @@ class EngineService : public Reporter {
   static const Route kRoutes[];
 
   boost::asio::awaitable<void> route(net::HttpExchange& exchange, std::optional<Fault> fault);
+  boost::asio::awaitable<void> answer_aside(net::HttpExchange& exchange);
   // False when the fault has ended the request.
   boost::asio::awaitable<bool> meet(const Fault& fault, net::HttpExchange& exchange);
   boost::asio::awaitable<void> fail(int status, net::HttpExchange& exchange);
@@ -125,7 +128,7 @@ class EngineService : public Reporter {
 };
 
 // Answers of every service.
-[[nodiscard]] net::HttpResponse error_response(const ApiError& error);
+[[nodiscard]] net::HttpResponse error_response(const ApiError& error, Api api = Api::chat);
 [[nodiscard]] net::HttpResponse stream_head();
 [[nodiscard]] std::int64_t unix_seconds();
 

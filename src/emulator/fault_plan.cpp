@@ -9,12 +9,11 @@ namespace {
 
 constexpr std::string_view kExpected =
     "expected refuse, reset, stall[:events], slow[:milliseconds], garbage, die_mid_stream[:events], status:<400..599> "
-    "or "
-    "kv_loss";
+    "or kv_loss[:events]";
 
 bool takes_number(FaultKind kind) {
   return kind == FaultKind::stall || kind == FaultKind::slow || kind == FaultKind::die_mid_stream ||
-         kind == FaultKind::status;
+         kind == FaultKind::status || kind == FaultKind::kv_loss;
 }
 
 std::optional<std::int64_t> parse_number(std::string_view digits) {
@@ -26,8 +25,12 @@ std::optional<std::int64_t> parse_number(std::string_view digits) {
 
 }  // namespace
 
-bool is_generating(std::string_view path) {
-  return path == "/v1/chat/completions" || path == "/v1/completions";
+std::optional<Api> api_of(std::string_view path) {
+  if (path == "/v1/chat/completions") return Api::chat;
+  if (path == "/v1/completions") return Api::completions;
+  if (path == "/v1/responses") return Api::responses;
+  if (path == "/v1/messages") return Api::messages;
+  return std::nullopt;
 }
 
 std::expected<Fault, std::string> parse_fault(std::string_view text) {
@@ -56,7 +59,7 @@ std::expected<std::optional<Fault>, std::string> FaultPlan::take(const net::Http
     return *fault;
   }
   const auto meets = [&](const Armed& armed) {
-    return armed.path.empty() ? is_generating(request.path()) : armed.path == request.path();
+    return armed.path.empty() ? api_of(request.path()).has_value() : armed.path == request.path();
   };
   const auto found = std::ranges::find_if(armed_, meets);
   if (found == armed_.end()) return std::nullopt;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/generation_request.hpp"
 #include "net/http.hpp"
 
 namespace balanceroute::emulator {
@@ -20,8 +21,8 @@ enum class FaultKind { refuse, reset, stall, slow, garbage, die_mid_stream, stat
 inline constexpr std::array<std::string_view, 8> kFaultNames{"refuse",  "reset",          "stall",  "slow",
                                                              "garbage", "die_mid_stream", "status", "kv_loss"};
 
-// A kind and its number, as in "status:503": the status; of slow the milliseconds; of stall and die_mid_stream the
-// events that are sent before.
+// A kind and its number, as in "status:503": the status; of slow the milliseconds; of stall, die_mid_stream
+// and kv_loss the events that are sent before.
 struct Fault {
   FaultKind kind = FaultKind::refuse;
   std::optional<std::int64_t> number;
@@ -59,7 +60,7 @@ class FaultPlan {
   std::array<std::int64_t, kFaultNames.size()> met_{};
 };
 
-// The routes that generate, which faults are about unless they name another.
-[[nodiscard]] bool is_generating(std::string_view path);
+// Of the routes that generate, which faults are about unless they name another.
+[[nodiscard]] std::optional<Api> api_of(std::string_view path);
 
 }  // namespace balanceroute::emulator

@@ -15,15 +15,10 @@ namespace {
 namespace dom = simdjson::dom;
 
 constexpr std::int64_t kMostAnswers = 16'384;  // vLLM's VLLM_MAX_N_SEQUENCES
-constexpr std::size_t kBytesPerToken = 4;
 constexpr std::string_view kNumberedToken = " t";
 
 std::unexpected<ApiError> refuse(std::string message, std::string param) {
   return std::unexpected{ApiError{.message = std::move(message), .param = std::move(param)}};
-}
-
-Tokens tokens_of_text(std::size_t bytes) {
-  return Tokens{static_cast<std::int64_t>(std::max<std::size_t>(1, (bytes + kBytesPerToken - 1) / kBytesPerToken))};
 }
 
 // Of a text that ends in " t17": 17.
@@ -173,6 +168,36 @@ std::expected<std::vector<Prompt>, ApiError> chat_prompt(Members& body) {
   return std::vector{prompt};
 }
 
+// Of a member that is a text, or a list of parts or items with text.
+std::size_t text_bytes(const Members& body, std::string_view name) {
+  const auto member = body.find(name);
+  return member ? content_bytes(*member) : 0;
+}
+
+// A text, or items of which some have content.
+std::expected<std::vector<Prompt>, ApiError> responses_prompt(const Members& body) {
+  const auto input = body.find("input");
+  if (!input || (!input->is_string() && !input->is_array())) {
+    return refuse("input: expected a text or a list of items", "input");
+  }
+  std::size_t bytes = text_bytes(body, "instructions") + content_bytes(*input);
+  dom::array items;
+  if (input->get_array().get(items) == simdjson::SUCCESS) {
+    for (const auto item : items) {
+      dom::element content;
+      if (item["content"].get(content) == simdjson::SUCCESS) bytes += content_bytes(content);
+    }
+  }
+  return std::vector{Prompt{.tokens = tokens_of_text(bytes), .ids = {}}};
+}
+
+std::expected<std::vector<Prompt>, ApiError> messages_prompt(Members& body) {
+  if (!body.find("max_tokens")) return refuse("max_tokens: expected an integer, it is missing", "max_tokens");
+  auto prompts = chat_prompt(body);
+  if (prompts && body.find("system")) prompts->front().tokens += tokens_of_text(text_bytes(body, "system"));
+  return prompts;
+}
+
 // One entry of a list of prompts: a text or a list of token ids.
 std::optional<Prompt> one_prompt(dom::element entry) {
   std::string_view text;
@@ -227,6 +252,7 @@ void read_own_member(Members& body, GenerationRequest& request) {
   request.output = own->tokens("output_tokens");
   request.age = own->tokens("age", 0).value_or(Tokens{0});
   request.reasoning = own->tokens("reasoning_tokens", 0).value_or(Tokens{0});
+  request.cached = own->tokens("cached_tokens", 0);
   body.take_fault_of(*own);
 }
 
@@ -238,22 +264,26 @@ bool wants_logprobs(Members& body) {
   return body.integer("logprobs", 0, 1'000'000).has_value();
 }
 
-// The name of a function, given as {"type": "function", "function": {"name": ...}}.
+// The name of a function, given as {"type": "function", "function": {"name": ...}}; responses and messages have the
+// name in the outer object.
 std::string function_name(dom::element tool) {
   std::string_view name;
-  if (tool["function"]["name"].get_string().get(name) != simdjson::SUCCESS) return "";
-  return std::string{name};
+  if (tool["function"]["name"].get_string().get(name) == simdjson::SUCCESS) return std::string{name};
+  if (tool["name"].get_string().get(name) == simdjson::SUCCESS) return std::string{name};
+  return "";
 }
 
-// A call is made when tool_choice names a function, or says "required": then of the first tool.
+// A call is made when tool_choice names a function, or says "required" (in messages an object of type "any"): then of
+// the first tool.
 void read_tools(Members& body, GenerationRequest& request) {
   const auto choice = body.find("tool_choice");
   if (!choice) return;
   std::string_view word;
+  std::string_view type;
   if (choice->get_string().get(word) != simdjson::SUCCESS) {
     request.tool = function_name(*choice);
-    request.tool_named = true;
-    return;
+    request.tool_named = !request.tool.empty();
+    if ((*choice)["type"].get_string().get(type) == simdjson::SUCCESS && type == "any") word = "required";
   }
   const auto tools = body.find("tools");
   if (word == "required" && tools) request.tool = function_name(tools->at(0));
@@ -328,6 +358,32 @@ std::optional<ApiError> contradiction(const GenerationRequest& request, const Me
   return std::nullopt;
 }
 
+std::expected<std::vector<Prompt>, ApiError> prompts_of(Api api, Members& body) {
+  switch (api) {
+    case Api::chat:
+      return chat_prompt(body);
+    case Api::completions:
+      return completion_prompts(body);
+    case Api::responses:
+      return responses_prompt(body);
+    case Api::messages:
+      return messages_prompt(body);
+  }
+  std::unreachable();
+}
+
+// What only the Responses API has. Nothing is stored, as in a vLLM without a store.
+std::optional<ApiError> refused_state(Members& body) {
+  if (const auto id = body.text("previous_response_id"); !id.empty()) {
+    return ApiError{.status = 404,
+                    .type = "NotFoundError",
+                    .message = "Response with id '" + id + "' not found.",
+                    .param = "previous_response_id"};
+  }
+  if (body.flag("background")) return ApiError{.message = "background: nothing is stored here", .param = "background"};
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::string to_json(const ApiError& error) {
@@ -338,6 +394,17 @@ std::string to_json(const ApiError& error) {
       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+ApiError unknown_model(std::string_view model) {
+  return {.status = 404,
+          .type = "NotFoundError",
+          .message = "The model `" + std::string{model} + "` does not exist.",
+          .param = "model"};
+}
+
+Tokens tokens_of_text(std::size_t bytes) {
+  return Tokens{static_cast<std::int64_t>(std::max<std::size_t>(1, (bytes + kBytesPerToken - 1) / kBytesPerToken))};
+}
+
 std::expected<GenerationRequest, ApiError> parse_generation_request(Api api, std::string_view text) {
   dom::parser parser;
   dom::object object;
@@ -345,7 +412,7 @@ std::expected<GenerationRequest, ApiError> parse_generation_request(Api api, std
     return refuse("body: expected a JSON object", "");
   }
   Members body{object, ""};
-  auto prompts = api == Api::chat ? chat_prompt(body) : completion_prompts(body);
+  auto prompts = prompts_of(api, body);
   if (!prompts) return std::unexpected{prompts.error()};
   GenerationRequest request;
   request.api = api;
@@ -354,11 +421,15 @@ std::expected<GenerationRequest, ApiError> parse_generation_request(Api api, std
   request.answers_per_prompt = body.integer("n", 1, kMostAnswers).value_or(1);
   request.limit = body.tokens("max_tokens");
   if (const auto limit = body.tokens("max_completion_tokens")) request.limit = limit;
+  if (api == Api::responses) {
+    if (auto problem = refused_state(body)) return std::unexpected{*std::move(problem)};
+    request.limit = body.tokens("max_output_tokens");
+  }
   request.min_tokens = body.integer("min_tokens", 0, kMaxTokens.count());
   request.stream = body.flag("stream");
   request.return_token_ids = body.flag("return_token_ids");
   request.logprobs = wants_logprobs(body);
-  if (api == Api::chat) read_tools(body, request);
+  if (api != Api::completions) read_tools(body, request);
   read_stream_options(body, request);
   read_transfer(body, text, request.transfer);
   read_own_member(body, request);

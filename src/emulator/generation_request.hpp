@@ -1,18 +1,21 @@
-// generation_request.hpp - what an OpenAI request for text asks of an engine.
+// generation_request.hpp - what a request for text asks of an engine, in any API that it serves.
 //
 // Only the members that decide how much is read and generated, the shape of the answer and the transfer of KV are
 // looked at; sampling parameters and the rest are accepted and ignored. One member is the emulator's own, which no
 // router reads:
 //
-//   "emulator": {"prompt_tokens": 1200, "output_tokens": 80, "age": 25, "reasoning_tokens": 10}
+//   "emulator": {"prompt_tokens": 1200, "output_tokens": 80, "age": 25, "reasoning_tokens": 10, "cached_tokens": 500}
 //
 // It says the lengths of every prompt and answer of the request; with an age the answer begins in its middle: `age`
-// tokens count as generated before and only the remaining ones are sent. The first reasoning_tokens are reasoning.
+// tokens count as generated before and only the remaining ones are sent. The first reasoning_tokens are reasoning. Of
+// each prompt cached_tokens are in the prefix cache: a rank that prefills by itself does not compute them, and usage
+// tells.
 //
 // A prompt that ends in numbered tokens of the emulator (" t17", or their ids), in a chat only with
 // continue_final_message, is the beginning of an answer that goes on from there.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <expected>
 #include <optional>
@@ -24,7 +27,7 @@
 
 namespace balanceroute::emulator {
 
-enum class Api { chat, completions };
+enum class Api { chat, completions, responses, messages };
 
 // An error answer in vLLM's shape.
 struct ApiError {
@@ -35,6 +38,11 @@ struct ApiError {
 };
 
 [[nodiscard]] std::string to_json(const ApiError& error);
+[[nodiscard]] ApiError unknown_model(std::string_view model);
+
+inline constexpr std::size_t kBytesPerToken = 4;
+// A token for each 4 bytes begun, at least 1.
+[[nodiscard]] Tokens tokens_of_text(std::size_t bytes);
 
 // The ids of numbered tokens begin above those of any vocabulary in use.
 inline constexpr std::int64_t kFirstTokenId = 1'000'000;
@@ -64,11 +72,12 @@ struct GenerationRequest {
   std::string model;  // empty: whatever is served
   std::vector<Prompt> prompts;
   std::int64_t answers_per_prompt = 1;
-  std::optional<Tokens> limit;   // max_completion_tokens or max_tokens
+  std::optional<Tokens> limit;   // max_completion_tokens, max_tokens or max_output_tokens
   std::optional<Tokens> output;  // emulator.output_tokens
   std::optional<std::int64_t> min_tokens;
   Tokens age{0};
-  Tokens reasoning{0};  // tokens of it that an answer begins with
+  Tokens reasoning{0};           // tokens of it that an answer begins with
+  std::optional<Tokens> cached;  // of each prompt
   bool stream = false;
   bool stream_options = false;  // there are some
   bool include_usage = false;
@@ -79,6 +88,10 @@ struct GenerationRequest {
   bool tool_named = false;  // by its name
   TransferMembers transfer;
 
+  // The last token of a prompt is always computed.
+  [[nodiscard]] Tokens cached_of(Tokens prompt) const {
+    return std::min(cached.value_or(Tokens{0}), prompt - Tokens{1});
+  }
   [[nodiscard]] const Prompt& prompt_of(std::size_t choice) const {
     return prompts[choice / static_cast<std::size_t>(answers_per_prompt)];
   }

@@ -26,17 +26,21 @@ std::vector<FinishedChoice> first_tokens(const GenerationRequest& request, const
 Usage usage_of(const GenerationRequest& request, std::size_t choices) {
   Usage usage{.prompt = Tokens{0}, .completion = Tokens{static_cast<std::int64_t>(choices)}};
   for (const Prompt& prompt : request.prompts) usage.prompt += prompt.tokens;
+  if (request.cached) {
+    usage.cached = Tokens{0};
+    for (const Prompt& prompt : request.prompts) *usage.cached += request.cached_of(prompt.tokens);
+  }
   return usage;
 }
 
-asio::awaitable<void> stream(net::HttpExchange& exchange, const AnswerFormat& format,
-                             const std::vector<FinishedChoice>& choices) {
+asio::awaitable<void> stream(net::HttpExchange& exchange, AnswerWriter& writer,
+                             const std::vector<FinishedChoice>& choices, const Usage& usage) {
   std::string events;
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    format.append_role(events, i, *choices[i].tokens.prompt, nullptr);
-    format.append_piece(events, i, choices[i].tokens, nullptr);
+    writer.append_opening(events, i, *choices[i].tokens.prompt, nullptr);
+    writer.append_piece(events, i, choices[i].tokens, nullptr);
   }
-  AnswerFormat::append_done(events);
+  writer.append_end(events, choices, usage, false);
   exchange.start(stream_head());
   exchange.write(events);
   co_await exchange.finish();
@@ -48,12 +52,12 @@ asio::awaitable<void> PrefillService::generate(Api api, net::HttpExchange& excha
   const auto& http = exchange.request();
   const auto request = accept(api, http);
   if (!request) {
-    co_await exchange.respond(error_response(request.error()));
+    co_await exchange.respond(error_response(request.error(), api));
     co_return;
   }
   const auto rank = choose_rank(http, *request);
   if (!rank) {
-    co_await exchange.respond(error_response(rank.error()));
+    co_await exchange.respond(error_response(rank.error(), api));
     co_return;
   }
   const Leg leg{.request = *request,
@@ -62,12 +66,12 @@ asio::awaitable<void> PrefillService::generate(Api api, net::HttpExchange& excha
                 .body = http.body,
                 .lose_kv = asks_for(fault, FaultKind::kv_loss)};
   if (const auto right = fleet_.dialect().check_prefill(leg); !right) {
-    co_await exchange.respond(error_response(right.error()));
+    co_await exchange.respond(error_response(right.error(), api));
     co_return;
   }
   const auto lengths = lengths_of(*request);
   if (!lengths) {
-    co_await exchange.respond(error_response(lengths.error()));
+    co_await exchange.respond(error_response(lengths.error(), api));
     co_return;
   }
   Settlement settlement{*this, exchange, *rank, lengths->size()};
@@ -80,18 +84,18 @@ asio::awaitable<void> PrefillService::generate(Api api, net::HttpExchange& excha
   }
   prompts.clear();
   if (!params) {
-    co_await exchange.respond(error_response(params.error()));
+    co_await exchange.respond(error_response(params.error(), api));
     co_return;
   }
   for (const auto& choice : choices) finished_[*rank].count(choice.tokens.finish_reason);
   settlement.settle();
-  const auto format = format_of(*request, leg.request_id);
+  const auto writer = writer_of(*request, leg.request_id);
+  const Usage usage = usage_of(*request, choices.size());
   if (request->stream) {
-    co_await stream(exchange, format, choices);
+    co_await stream(exchange, *writer, choices, usage);
     co_return;
   }
-  co_await exchange.respond(
-      net::json_response(200, format.whole(choices, usage_of(*request, choices.size()), *params)));
+  co_await exchange.respond(net::json_response(200, writer->whole(choices, usage, *params)));
 }
 
 std::expected<std::size_t, ApiError> PrefillService::choose_rank(const net::HttpRequest& http,

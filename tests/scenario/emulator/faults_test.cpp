@@ -80,6 +80,20 @@ TEST_F(FaultsTest, StreamDiesInItsMiddle) {
   expect_nothing_held();
 }
 
+// Law: KV that is found lost in mid-stream ends the stream properly, with the events before and an error event; an
+// answer in one piece is an error with its status.
+TEST_F(FaultsTest, KvLostInMidStreamIsAnErrorEvent) {
+  const auto answer = complete(port(), kEndless, demand("kv_loss:3")).raw;
+  EXPECT_THAT(answer, HasSubstr(" t3"));
+  EXPECT_EQ(occurrences(answer, "data: {"), 4);
+  EXPECT_THAT(answer,
+              HasSubstr(R"(data: {"error":{"message":"KV of the request was lost","type":"InternalServerError")"));
+  EXPECT_THAT(answer, HasSubstr("data: [DONE]"));
+  EXPECT_TRUE(answer.ends_with("0\r\n\r\n"));
+  EXPECT_EQ(complete(port(), kShort, demand("kv_loss:3")).status(), 500);
+  expect_nothing_held();
+}
+
 // Law: an answer in one piece breaks off in its middle.
 TEST_F(FaultsTest, WholeAnswerDiesInItsMiddle) {
   const auto answer = complete(port(), kShort, demand("die_mid_stream")).raw;
