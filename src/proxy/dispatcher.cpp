@@ -90,7 +90,9 @@ void Placement::progress(std::int64_t tokens) {
   const GroupId group = (*state_->result)->group;
   StepClock& clock = dispatcher_->step_clock_;
   if (!state_->first_step) {
-    state_->first_step = clock.now(group);
+    // Its first tokens belong to a step that other streams have shown already, or will. To take them for a new one
+    // would put the clock ahead of the engine by a step with many an admission.
+    state_->first_step = clock.now(group) - Steps{tokens};
     dispatcher_->decider_.dispatch([dispatcher = dispatcher_, id = state_->id] { dispatcher->first_token(id); });
   }
   clock.report(state_->home_index, group, *state_->first_step + Steps{tokens});
