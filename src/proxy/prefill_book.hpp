@@ -32,10 +32,19 @@ struct PrefillCounts {
   [[nodiscard]] Tokens budget() const { return computing + held + stranded; }
 };
 
+// One live lease as a person inspects it.
+struct PrefillLeaseRecord {
+  RequestId request;  // of the prefill side's own numbering
+  PrefillId instance;
+  bool holds_kv;  // else its prompt is being computed
+  Tokens tokens;
+};
+
 // What an operator sees of a fleet's prefill side at one moment.
 struct PrefillSnapshot {
-  std::vector<PrefillCounts> instances;  // by PrefillId
-  std::size_t live = 0;                  // requests that have a claim
+  std::vector<PrefillCounts> instances;    // by PrefillId
+  std::vector<PrefillLeaseRecord> leases;  // by rising request
+  std::size_t live = 0;                    // requests that have a claim
   std::size_t waiting = 0;
   std::size_t in_flight = 0;  // given to an instance, not yet computed
   std::size_t pool_target = 0;

@@ -213,13 +213,23 @@ void PrefillDispatcher::watch() {
   change_timer_.arm(book_.next_change(), [this] { dispatch(); });
 }
 
-PrefillSnapshot PrefillDispatcher::snapshot() const {
-  return {.instances = book_.instances(),
-          .live = live(),
-          .waiting = waiting_,
-          .in_flight = in_flight_,
-          .pool_target = pool_target(),
-          .prefill_seconds = prefill_seconds_};
+PrefillSnapshot PrefillDispatcher::snapshot(bool with_leases) const {
+  PrefillSnapshot out{.instances = book_.instances(),
+                      .leases = {},
+                      .live = live(),
+                      .waiting = waiting_,
+                      .in_flight = in_flight_,
+                      .pool_target = pool_target(),
+                      .prefill_seconds = prefill_seconds_};
+  if (!with_leases) return out;
+  for (const auto& [id, entry] : entries_) {
+    const PrefillLease& lease = entry.lease;
+    if (!lease.live()) continue;
+    out.leases.push_back(
+        {.request = id, .instance = lease.instance(), .holds_kv = lease.holds_kv(), .tokens = lease.tokens()});
+  }
+  std::ranges::sort(out.leases, {}, &PrefillLeaseRecord::request);
+  return out;
 }
 
 }  // namespace balanceroute::proxy

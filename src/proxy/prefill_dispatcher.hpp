@@ -77,7 +77,8 @@ class PrefillDispatcher {
   // `work`: tokens to compute. `avoid`: the instance that failed the request before.
   PrefillClaim request(net::IoThread& home, Tokens work, Turn turn, std::optional<PrefillId> avoid = {});
 
-  PrefillSnapshot snapshot() const;
+  // `with_leases` lists every lease.
+  PrefillSnapshot snapshot(bool with_leases) const;
   // Claims that exist now. Any thread.
   std::size_t live() const { return live_.load(std::memory_order_relaxed); }
 

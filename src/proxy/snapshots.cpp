@@ -9,7 +9,7 @@ net::asio::awaitable<std::vector<FleetSnapshot>> take_snapshots(net::IoThread& h
                                                                 bool with_leases) {
   return ask_fleets(home, fleets, [with_leases](Fleet& fleet) {
     FleetSnapshot snapshot = fleet.dispatcher().snapshot(with_leases);
-    if (fleet.prefills()) snapshot.prefill = fleet.prefills()->snapshot();
+    if (fleet.prefills()) snapshot.prefill = fleet.prefills()->snapshot(with_leases);
     return snapshot;
   });
 }

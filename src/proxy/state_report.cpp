@@ -144,12 +144,20 @@ nlohmann::ordered_json prefill_json(const PrefillSnapshot& prefill, const std::v
                          {"stranded_tokens", counts.stranded.count()},
                          {"failures_in_a_row", counts.failures}});
   }
+  nlohmann::ordered_json leases = nlohmann::ordered_json::array();
+  for (const PrefillLeaseRecord& lease : prefill.leases) {
+    leases.push_back({{"request", lease.request.value()},
+                      {"instance", lease.instance.value()},
+                      {"state", lease.holds_kv ? "held" : "computing"},
+                      {"tokens", lease.tokens.count()}});
+  }
   return {{"requests_live", prefill.live},
           {"requests_waiting", prefill.waiting},
           {"in_flight", prefill.in_flight},
           {"pool_target", prefill.pool_target},
           {"prefill_ms", prefill.prefill_seconds * 1000},
-          {"instances", std::move(instances)}};
+          {"instances", std::move(instances)},
+          {"leases", std::move(leases)}};
 }
 
 nlohmann::ordered_json worker_json(const WorkerRecord& worker, const FleetSnapshot& fleet) {

@@ -552,6 +552,11 @@ TEST_F(BusyWorker, AbandonedKvIsLeftToItsLease) {
       0.3);
   const auto waiting = send();
   EXPECT_TRUE(soon([this] { return ledger()["requests_waiting"] == 1; }));
+  // Until then it is a lease that can be seen.
+  const json prefill = ledger()["prefill"];
+  ASSERT_EQ(prefill["leases"].size(), 1u) << prefill;
+  EXPECT_EQ(prefill["leases"][0]["state"], "held");
+  EXPECT_EQ(prefill["leases"][0]["tokens"], 3);
   waiting->close();
   const auto stranded = [this] {
     std::int64_t tokens = 0;
