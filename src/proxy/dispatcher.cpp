@@ -98,6 +98,12 @@ void Placement::progress(std::int64_t tokens) {
   clock.report(state_->home_index, group, *state_->first_step + Steps{tokens});
 }
 
+void Placement::finish_one(std::int64_t tokens) {
+  if (state_->left) return;
+  dispatcher_->decider_.dispatch(
+      [dispatcher = dispatcher_, id = state_->id, tokens] { dispatcher->finish_one(id, Tokens{tokens}); });
+}
+
 void Placement::leave() {
   end(std::nullopt);
 }
@@ -285,6 +291,14 @@ void Dispatcher::first_token(RequestId request) {
   first_token_seconds_ +=
       first_token_seconds_ == 0 ? took.count() : kStepTimeGain * (took.count() - first_token_seconds_);
   end_transfer(entry->second);
+}
+
+void Dispatcher::finish_one(RequestId request, Tokens generated) {
+  const auto entry = entries_.find(request);
+  if (entry == entries_.end()) return;
+  follow_steps();
+  entry->second.lease.finish_one(generated);
+  schedule_round();
 }
 
 void Dispatcher::leave(RequestId request, std::optional<Tokens> generated) {

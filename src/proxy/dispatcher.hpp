@@ -72,6 +72,8 @@ class Placement {
   net::asio::awaitable<std::expected<Placed, PlacementError>> placed(net::TimePoint deadline);
   // The streams of the request have brought so many tokens in all; the first call says that it runs.
   void progress(std::int64_t tokens);
+  // One of several answers is complete, with so many tokens; its slot and load are free, the others go on.
+  void finish_one(std::int64_t tokens);
   // Gives back slots and load, or the place in the queue. Later calls of either do nothing.
   void leave();
   // As leave(), of a request whose answers are complete: each has so many tokens.
@@ -201,6 +203,7 @@ class Dispatcher {
 
   void submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
   void first_token(RequestId request);
+  void finish_one(RequestId request, Tokens generated);
   // `generated`: by each sequence of a request that is complete; none of one that was given up.
   void leave(RequestId request, std::optional<Tokens> generated);
   void schedule_round();

@@ -104,9 +104,10 @@ std::string without_usage(std::string_view event, std::string_view json) {
   if (between != ":") return std::string{event};  // its name is spelled with escapes
   std::size_t begin = json.find_last_not_of(kBlanks, name - 1);
   std::size_t end = usage->offset + usage->length;
+  const std::size_t next = json.find_first_not_of(kBlanks, end);
+  if (begin == std::string_view::npos || next == std::string_view::npos) return std::string{event};  // no JSON
   if (json[begin] != ',') {  // the first member, which goes with the comma after it
     ++begin;
-    const std::size_t next = json.find_first_not_of(kBlanks, end);
     if (json[next] == ',') end = next + 1;
   }
   Splice splice{event};

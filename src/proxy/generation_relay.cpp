@@ -179,6 +179,10 @@ class Generation::Relay {
       generation_.placement_->leave();
     } else if (finished_ >= generation_.body_.sequences || event.done) {
       generation_.placement_->finish(generation_.tokens_each(in_all));
+    } else {
+      for (std::int32_t i = 0; i < event.finished; ++i) {
+        generation_.placement_->finish_one(generation_.tokens_each(in_all));
+      }
     }
   }
 

@@ -395,6 +395,22 @@ TEST_F(RouterService, SlotIsFreeAtTheLastToken) {
   EXPECT_EQ(worker.closes(), 0u);
 }
 
+// Law: each of several answers frees its own slot at its last token.
+TEST_F(RouterService, EachAnswerFreesItsSlot) {
+  const std::string second = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"}}]}\n\n";
+  FakeWorker worker{hangs_after(chunk("a") + second + kFinish)};
+  serve({worker.port()}, 2);
+  RawClient client{service_->client_port()};
+  client.send(post("/v1/chat/completions", R"({"model":"m","stream":true,"n":2,"messages":[]})"));
+  client.read_until("finish_reason");
+  EXPECT_TRUE(soon([&] {
+    const auto state = ledger();
+    return state["leases_live"] == 1 && state["workers"][0]["sequences"] == 1;
+  }));
+  client.close();
+  EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
+}
+
 struct Refusal {
   std::string request;
   int status;
