@@ -594,5 +594,69 @@ TEST_F(RoutedFleet, TransfersAreBounded) {
   for (const auto& client : clients) EXPECT_EQ(read_stream(client->read_to_end()).text, numbered(300));
 }
 
+// Law: a prefill instance is given no more than its high-water mark, counted until its KV has been fetched.
+TEST_F(RoutedFleet, HighWaterMarkHoldsRequestsBack) {
+  EmulatorParams fleet = quick("vllm_nixl");
+  fleet.prefill_instances = 1;
+  fleet.transfer_time = {.fixed_ms = 20, .per_token_ms = 0};
+  start(fleet, [](ServeParams& params) { params.fleets[0].prefill.kv_high_water_tokens = 7; });
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 6; ++i) {
+    clients.push_back(std::make_unique<RawClient>(service_->client_port()));
+    clients.back()->send(
+        http_request("POST", kText, R"({"model":"emulated","prompt":[1,2,3],"stream":true,"max_tokens":3})"));
+  }
+  std::int64_t most = 0;
+  EXPECT_TRUE(soon([&] {
+    const json state = json::parse(emulator_->state_json());
+    most = std::max(most, state["ranks"][2]["kv_tokens"].get<std::int64_t>());
+    return kv()["transferred"] == 6;
+  }));
+  EXPECT_LE(most, 6);  // two prompts of three tokens
+  for (const auto& client : clients) EXPECT_EQ(read_stream(client->read_to_end()).text, numbered(3));
+  expect_all_given_back();
+}
+
+// Law: a failed prefill is tried again as often as configured, and no more.
+TEST_F(RoutedFleet, RetriesAreAsConfigured) {
+  for (const int retries : {0, 1}) {
+    start(quick("vllm_nixl"), [retries](ServeParams& params) { params.fleets[0].prefill.retries = retries; });
+    inject(emulator_->prefill_ports()[0], {{"fault", "status:503"}, {"count", 1}, {"path", std::string{kText}}});
+    EXPECT_EQ(status_of(post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})")), 200);
+    EXPECT_EQ(kv()["local_prompts"], retries == 0 ? 1 : 0);
+    service_.reset();
+  }
+}
+
+// Law: decode engines call where the settings say that they reach the router.
+TEST_F(RoutedFleet, CallbackUrlIsWhereWorkersCall) {
+  start(quick("ascend_layerwise"), [](ServeParams& params) {
+    params.fleets[0].prefill.callback_url = "http://127.0.0.1:1/";  // where nobody listens
+  });
+  const std::string answer = post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})");
+  EXPECT_EQ(status_of(answer), 500);
+  EXPECT_THAT(answer, HasSubstr("metaserver http://127.0.0.1:1/v1/metaserver"));
+  expect_all_given_back();
+}
+
+// Law: a call for a request that nobody has is refused, and so is one that cannot be read.
+TEST_F(RoutedFleet, CallsForUnknownRequestsAreRefused) {
+  start(quick("ascend_layerwise"));
+  const auto call = [this](const std::string& body) {
+    return status_of(http_exchange(service_->client_port(), "POST", "/v1/metaserver", body));
+  };
+  EXPECT_EQ(call(R"({"request_id":"cmpl-0123-0","do_remote_decode":true})"), 404);
+  EXPECT_EQ(call(R"({"do_remote_decode":true})"), 400);
+  EXPECT_EQ(call("nonsense"), 400);
+}
+
+// Law: the engine's own number of a rank is shown beside ours.
+TEST_F(RoutedFleet, EngineRanksAreShown) {
+  start(quick("aggregated"), [](ServeParams& params) { params.fleets[0].groups[0].workers[1].start_rank = 5; });
+  const json state = ledger();
+  EXPECT_EQ(state["workers"][0]["engine_rank"], 0);
+  EXPECT_EQ(state["workers"][1]["engine_rank"], 5);
+}
+
 }  // namespace
 }  // namespace balanceroute::proxy
