@@ -134,9 +134,7 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
       [[maybe_unused]] const auto added = router_.add_worker(group, url, rank, spec.slots, spec.kv);
     }
   }
-  ahead_.resize(router_.ledger().worker_count());
-  transfers_.resize(router_.ledger().worker_count());
-  held_back_.resize(router_.ledger().worker_count());
+  fit_tables();
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -174,9 +172,18 @@ void Dispatcher::submit(const Request& request, const RequestSize& size, std::sh
   schedule_round();
 }
 
+// Workers may have joined.
+void Dispatcher::fit_tables() {
+  const std::size_t workers = router_.ledger().worker_count();
+  ahead_.resize(workers);
+  transfers_.resize(workers);
+  held_back_.resize(workers);
+}
+
 // --- KV that may be held no longer ---
 
 void Dispatcher::reap() {
+  fit_tables();
   router_.set_now(decider_.now().time_since_epoch());
   while (!holds_.empty() && holds_.front().first <= decider_.now()) {
     const RequestId id = holds_.front().second;
@@ -340,6 +347,7 @@ void Dispatcher::run_round() {
   router_.set_now(decider_.now().time_since_epoch());
   follow_steps();
   presume_running();
+  fit_tables();
   seat_those_ahead();
   ++rounds_;
   for (Admission& admission : router_.round_all()) {

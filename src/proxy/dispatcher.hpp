@@ -209,6 +209,7 @@ class Dispatcher {
   void schedule_round();
   void run_round();
   void follow_steps();
+  void fit_tables();
   void presume_running();
   void hand_out(Entry& entry, const Placed& placed);
   void end_transfer(Entry& entry);
