@@ -3,7 +3,8 @@
 #include <simdjson.h>
 
 #include <charconv>
-#include <optional>
+#include <string>
+#include <utility>
 
 namespace balanceroute::replay {
 namespace {
@@ -12,8 +13,8 @@ namespace dom = simdjson::dom;
 
 constexpr std::size_t kShownBytes = 80;
 
-std::unexpected<Fault> fault(std::string text) {
-  return std::unexpected{std::move(text)};
+std::unexpected<Fault> fault(std::string text, FaultKind kind = FaultKind::bad_answer) {
+  return std::unexpected{Fault{kind, std::move(text)}};
 }
 
 std::string shown(std::string_view text) {
@@ -46,7 +47,7 @@ std::expected<dom::element, Fault> parse(dom::parser& parser, std::string_view j
     return fault("not a JSON object: " + shown(json));
   }
   if (dom::element error; root["error"].get(error) == simdjson::SUCCESS && !error.is_null()) {
-    return fault("error in the answer: " + shown(simdjson::minify(error)));
+    return fault("error in the answer: " + shown(simdjson::minify(error)), FaultKind::error_in_answer);
   }
   return root;
 }
@@ -83,9 +84,9 @@ std::expected<bool, Fault> AnswerCheck::take_event(std::string_view data) {
   thread_local dom::parser parser;
   const auto root = parse(parser, data);
   if (!root) return std::unexpected{root.error()};
-  std::int64_t completion = 0;
-  if ((*root)["usage"]["completion_tokens"].get_int64().get(completion) == simdjson::SUCCESS)
-    usage_ = Tokens{completion};
+  std::int64_t count = 0;
+  if ((*root)["usage"]["completion_tokens"].get_int64().get(count) == simdjson::SUCCESS) usage_ = Tokens{count};
+  if ((*root)["usage"]["prompt_tokens"].get_int64().get(count) == simdjson::SUCCESS) prompt_ = Tokens{count};
   dom::element choice;
   if ((*root)["choices"].at(0).get(choice) != simdjson::SUCCESS) return false;
   if (dom::element reason; choice["finish_reason"].get(reason) == simdjson::SUCCESS && !reason.is_null()) {

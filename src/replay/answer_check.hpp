@@ -6,15 +6,13 @@
 
 #include <cstdint>
 #include <expected>
-#include <string>
+#include <optional>
 #include <string_view>
 
 #include "core/units.hpp"
+#include "replay/fault.hpp"
 
 namespace balanceroute::replay {
-
-// What went wrong with an answer, in words.
-using Fault = std::string;
 
 // TokenNumbers follows the numbers in the text of one answer.
 class TokenNumbers {
@@ -43,11 +41,14 @@ class AnswerCheck {
 
   // What usage says; before that, or without it, the events that had text.
   [[nodiscard]] Tokens tokens() const { return usage_ > Tokens{0} ? usage_ : counted_; }
+  // The prompt as the server counted it; none when it does not say.
+  [[nodiscard]] std::optional<Tokens> prompt() const { return prompt_; }
 
  private:
   TokenNumbers numbers_;
   Tokens usage_{0};
   Tokens counted_{0};
+  std::optional<Tokens> prompt_;
   bool has_reason_ = false;
   bool complete_ = false;
 };

@@ -18,6 +18,7 @@
 #include "net/io_thread.hpp"
 #include "net/task_group.hpp"
 #include "replay/request_sender.hpp"
+#include "replay/result_builder.hpp"
 #include "trace/arrivals.hpp"
 #include "trace/reader.hpp"
 #include "trace/stationary_law.hpp"
@@ -28,18 +29,24 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr net::Duration kWarmTime = std::chrono::seconds{10};
-constexpr std::size_t kMostErrorsKept = 5;
+// Of the request that asks whether the server answers at all.
+constexpr Tokens kProbePrompt{16};
+constexpr Tokens kProbeOutput{2};
 
-double milliseconds(net::Duration duration) {
-  return std::chrono::duration<double, std::milli>{duration}.count();
-}
+// A base URL in parts: where the server listens, and what stands before the API's own paths.
+struct BaseUrl {
+  std::string origin;
+  std::string prefix;
+};
 
-// Base URLs of SDKs end with the API's version; the paths here carry it already.
-std::string without_api_version(const std::string& url) {
-  for (const std::string_view end : {"/v1/", "/v1"}) {
-    if (url.ends_with(end)) return url.substr(0, url.size() - end.size());
-  }
-  return url;
+// Base URLs of SDKs end with the API's version; the API's paths here carry it already.
+BaseUrl parts_of(std::string_view url) {
+  while (url.ends_with('/')) url.remove_suffix(1);
+  if (url.ends_with("/v1")) url.remove_suffix(3);
+  const auto scheme = url.find("://");
+  const auto path = scheme == std::string_view::npos ? scheme : url.find('/', scheme + 3);
+  if (path == std::string_view::npos) return {std::string{url}, ""};
+  return {std::string{url.substr(0, path)}, std::string{url.substr(path)}};
 }
 
 std::string text_of(const std::exception_ptr& failure) {
@@ -49,62 +56,6 @@ std::string text_of(const std::exception_ptr& failure) {
     return error.what();
   }
 }
-
-// ResultBuilder collects outcomes.
-class ResultBuilder {
- public:
-  void begin(net::TimePoint now) { begin_ = end_ = now; }
-
-  void add(net::TimePoint due, const Outcome& outcome) {
-    ++counts_.requests;
-    counts_.retries += outcome.retries;
-    if (outcome.fault && cut_) {
-      ++counts_.unfinished;
-      if (outcome.first_token) ttft_ms_.push_back(milliseconds(*outcome.first_token - due));
-      return;
-    }
-    if (outcome.fault) {
-      ++counts_.errors;
-      note(*outcome.fault);
-      return;
-    }
-    ++counts_.completed;
-    counts_.tokens += outcome.tokens.count();
-    end_ = std::max(end_, outcome.end);
-    e2e_ms_.push_back(milliseconds(outcome.end - due));
-    if (!outcome.first_token) return;
-    ttft_ms_.push_back(milliseconds(*outcome.first_token - due));
-    if (outcome.tokens <= Tokens{1}) return;
-    tpot_ms_.push_back(milliseconds(outcome.last_token - *outcome.first_token) /
-                       static_cast<double>(outcome.tokens.count() - 1));
-  }
-
-  // From now on requests end because we end them.
-  void cut() { cut_ = true; }
-
-  void note(std::string error) {
-    if (counts_.first_errors.size() < kMostErrorsKept) counts_.first_errors.push_back(std::move(error));
-  }
-
-  [[nodiscard]] ReplayResult result() const {
-    ReplayResult result = counts_;
-    const double seconds = milliseconds(end_ - begin_) / 1e3;
-    result.throughput_tokens_per_s = seconds > 0 ? static_cast<double>(result.tokens) / seconds : 0;
-    result.ttft_ms = summarize(ttft_ms_);
-    result.tpot_ms = summarize(tpot_ms_);
-    result.e2e_ms = summarize(e2e_ms_);
-    return result;
-  }
-
- private:
-  ReplayResult counts_;
-  bool cut_ = false;
-  std::vector<double> ttft_ms_;
-  std::vector<double> tpot_ms_;
-  std::vector<double> e2e_ms_;
-  net::TimePoint begin_{};
-  net::TimePoint end_{};
-};
 
 }  // namespace
 
@@ -124,9 +75,10 @@ class Replay::Session {
   Session& operator=(const Session&) = delete;
 
   std::expected<ReplayResult, std::string> run(const trace::Trace& trace, const ReplayHooks& hooks) {
-    auto endpoint = net::parse_http_url(without_api_version(params_.url));
+    const BaseUrl base = parts_of(params_.url);
+    auto endpoint = net::parse_http_url(base.origin);
     if (!endpoint) return std::unexpected{"url = " + params_.url + ": " + endpoint.error()};
-    sender_.emplace(thread_, *std::move(endpoint), params_);
+    sender_.emplace(thread_, *std::move(endpoint), base.prefix, params_);
     std::promise<std::expected<void, std::string>> ended;
     thread_.post([&] { control_.spawn(play(trace, hooks, ended)); });
     thread_.start();
@@ -159,8 +111,12 @@ class Replay::Session {
 
   asio::awaitable<std::expected<void, std::string>> play_parts(const trace::Trace& trace, const ReplayHooks& hooks) {
     auto model = co_await model_name();
-    if (!model) co_return std::unexpected{params_.url + ": " + model.error()};
+    if (!model) co_return std::unexpected{params_.url + ": " + model.error().text};
     sender_->set_model(*std::move(model));
+    if (params_.probe) {
+      auto answered = co_await probe();
+      if (!answered) co_return answered;
+    }
     co_await warm_up(trace);
     hooks.trace_begins();
     co_await send_trace(trace, hooks);
@@ -184,6 +140,15 @@ class Replay::Session {
     if (!params_.model.empty()) co_return params_.model;
     auto listed = co_await sender_->first_model();
     co_return listed;
+  }
+
+  // One short request, so that a wrong model, key or route is one message and not one for each request.
+  asio::awaitable<std::expected<void, std::string>> probe() {
+    const PlannedRequest planned{.due = thread_.now(), .prompt = kProbePrompt, .output = kProbeOutput};
+    Outcome outcome;
+    co_await sender_->send(planned, outcome);
+    if (!outcome.fault) co_return std::expected<void, std::string>{};
+    co_return std::unexpected{params_.url + ": a first short request failed: " + outcome.fault->text};
   }
 
   asio::awaitable<void> warm_up(const trace::Trace& trace) {
@@ -215,19 +180,24 @@ class Replay::Session {
                                      .prompt = request.prompt,
                                      .output = request.output,
                                      .prefix_blocks = request.prefix_blocks,
-                                     .seed = random.bits()}));
+                                     .seed = random.bits()},
+                                    hooks));
       hooks.request_sent(++sent);
     }
   }
 
   // Counts a request when its task ends, however it ends.
-  asio::awaitable<void> send_measured(PlannedRequest planned) {
+  asio::awaitable<void> send_measured(PlannedRequest planned, const ReplayHooks& hooks) {
     struct Recording {
-      ~Recording() { result.add(due, outcome); }
+      ~Recording() {
+        result.add({.prompt = planned.prompt, .output = planned.output}, planned.due, outcome);
+        hooks.request_ended(result.ended());
+      }
       ResultBuilder& result;
-      net::TimePoint due;
+      const ReplayHooks& hooks;
+      const PlannedRequest& planned;
       Outcome outcome;
-    } recording{result_, planned.due, {}};
+    } recording{result_, hooks, planned, {}};
     co_await sender_->send(planned, recording.outcome);
   }
 
@@ -244,7 +214,7 @@ class Replay::Session {
     planned.on_first_token = [&announcement] { announcement.make(); };
     Outcome outcome;
     co_await sender_->send(planned, outcome);
-    if (outcome.fault) result_.note("warm request: " + *outcome.fault);
+    if (outcome.fault) result_.note("warm request: " + outcome.fault->text);
   }
 
   ReplayParams params_;

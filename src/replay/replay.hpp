@@ -19,8 +19,9 @@ namespace balanceroute::replay {
 // What may want to know how far a replay is; called on its thread.
 struct ReplayHooks {
   std::function<void()> trace_begins = [] {};  // the warm requests run, the first request of the trace is next
-  std::function<void(std::size_t)> request_sent = [](std::size_t) {};  // so many requests of the trace have been sent
-  std::function<void()> trace_sent = [] {};                            // the last request has been sent
+  std::function<void(std::size_t)> request_sent = [](std::size_t) {};   // so many requests of the trace have been sent
+  std::function<void()> trace_sent = [] {};                             // the last request has been sent
+  std::function<void(std::size_t)> request_ended = [](std::size_t) {};  // so many have been answered, or failed
 };
 
 // Reads the trace that the settings name, with the arrival times that they ask for.
@@ -38,7 +39,8 @@ class Replay {
   Replay(const Replay&) = delete;
   Replay& operator=(const Replay&) = delete;
 
-  // Sends at the times of `trace` as they are. An error when nothing can be sent: a bad URL, no server, no model.
+  // Sends at the times of `trace` as they are. An error when nothing can be sent: a bad URL, no server, no
+  // model, or a short first request (probe) that fails.
   [[nodiscard]] std::expected<ReplayResult, std::string> run(const trace::Trace& trace, const ReplayHooks& hooks = {});
   // Ends the run; requests under way count as errors.
   void cancel();

@@ -32,14 +32,41 @@ bool is_retryable(net::NetFault fault) {
   return fault == Connect || fault == Resolve || fault == Closed || fault == Reset;
 }
 
-std::string text_of(const net::NetError& error) {
-  return std::string{net::to_string(error.fault)} + ": " + error.detail;
+FaultKind kind_of(net::NetFault fault) {
+  switch (fault) {
+    case net::NetFault::Resolve:
+    case net::NetFault::Connect:
+      return FaultKind::connect;
+    case net::NetFault::Timeout:
+      return FaultKind::timeout;
+    case net::NetFault::Closed:
+    case net::NetFault::Reset:
+      return FaultKind::broken;
+    case net::NetFault::Protocol:
+    case net::NetFault::TooLarge:
+      return FaultKind::bad_answer;
+    case net::NetFault::Cancelled:
+      return FaultKind::cancelled;
+  }
+  return FaultKind::broken;
+}
+
+Fault fault_of(const net::NetError& error) {
+  return {kind_of(error.fault), std::string{net::to_string(error.fault)} + ": " + error.detail};
+}
+
+FaultKind kind_of_status(int status) {
+  return status >= 500 ? FaultKind::status_5xx : FaultKind::status_4xx;
 }
 
 }  // namespace
 
-RequestSender::RequestSender(net::IoThread& thread, net::Endpoint endpoint, const ReplayParams& params)
-    : thread_{thread}, client_{thread, std::move(endpoint), net::ClientOptions{}}, params_{params} {}
+RequestSender::RequestSender(net::IoThread& thread, net::Endpoint endpoint, std::string prefix,
+                             const ReplayParams& params)
+    : thread_{thread},
+      client_{thread, std::move(endpoint), net::ClientOptions{}},
+      prefix_{std::move(prefix)},
+      params_{params} {}
 
 std::unexpected<RequestSender::Failure> RequestSender::failure(Fault fault, bool may_retry) {
   return std::unexpected{Failure{std::move(fault), may_retry}};
@@ -47,17 +74,18 @@ std::unexpected<RequestSender::Failure> RequestSender::failure(Fault fault, bool
 
 asio::awaitable<std::expected<std::string, Fault>> RequestSender::first_model() {
   const auto deadline = thread_.now() + kModelsTime;
-  net::HttpRequest request{.target = "/v1/models"};
+  net::HttpRequest request{.target = prefix_ + "/v1/models"};
   if (!params_.api_key.empty()) request.headers.add("Authorization", "Bearer " + params_.api_key);
   auto call = co_await client_.send(request, deadline);
-  if (!call) co_return std::unexpected{text_of(call.error())};
+  if (!call) co_return std::unexpected{fault_of(call.error())};
   const auto body = co_await call->read_all(kShortBodyBytes, deadline);
-  if (!body) co_return std::unexpected{text_of(body.error())};
+  if (!body) co_return std::unexpected{fault_of(body.error())};
   simdjson::dom::parser parser;
   std::string_view id;
   if (call->head().status != 200 || parser.parse(*body)["data"].at(0)["id"].get_string().get(id) != simdjson::SUCCESS) {
-    co_return std::unexpected{"GET /v1/models: status " + std::to_string(call->head().status) +
-                              ": expected a list of at least one model"};
+    co_return std::unexpected{Fault{kind_of_status(call->head().status),
+                                    "GET " + request.target + ": status " + std::to_string(call->head().status) +
+                                        ": expected a list of at least one model; name one with --model"}};
   }
   co_return std::string{id};
 }
@@ -83,25 +111,26 @@ asio::awaitable<void> RequestSender::send(const PlannedRequest& planned, Outcome
 }
 
 net::HttpRequest RequestSender::http_request(const PlannedRequest& planned) const {
-  net::HttpRequest request{.method = "POST", .target = "/v1/completions"};
+  net::HttpRequest request{.method = "POST", .target = prefix_ + std::string{path_of(params_.chosen_route())}};
   request.headers.add("Content-Type", "application/json");
   if (!params_.api_key.empty()) request.headers.add("Authorization", "Bearer " + params_.api_key);
-  request.body = request_body(
-      {.model = model_,
-       .prompt = planned.prompt,
-       .output = planned.output,
-       .prefix_blocks = planned.prefix_blocks,
-       .stream = params_.stream,
-       .length_member = params_.length_member == "emulator" ? LengthMember::emulator : LengthMember::max_tokens,
-       .seed = planned.seed});
+  request.body = request_body({.route = params_.chosen_route(),
+                               .model = model_,
+                               .prompt = planned.prompt,
+                               .output = planned.output,
+                               .prefix_blocks = planned.prefix_blocks,
+                               .stream = params_.stream,
+                               .length_member = params_.chosen_length_member(),
+                               .seed = planned.seed});
   return request;
 }
 
 asio::awaitable<RequestSender::Attempt> RequestSender::attempt(const PlannedRequest& planned, net::TimePoint deadline,
                                                                Outcome& outcome) {
   auto request = http_request(planned);
+  if (!outcome.sent) outcome.sent = thread_.now();
   auto call = co_await client_.send(request, deadline);
-  if (!call) co_return failure(text_of(call.error()), is_retryable(call.error().fault));
+  if (!call) co_return failure(fault_of(call.error()), is_retryable(call.error().fault));
   request.body = {};  // a long prompt is not kept while its answer runs
   if (call->head().status != 200) {
     auto refused = co_await read_refusal(*call, deadline);
@@ -118,12 +147,18 @@ asio::awaitable<RequestSender::Attempt> RequestSender::attempt(const PlannedRequ
 asio::awaitable<RequestSender::Attempt> RequestSender::read_refusal(net::HttpCall& call, net::TimePoint deadline) {
   const int status = call.head().status;
   const auto body = co_await call.read_all(kShortBodyBytes, deadline);
-  co_return failure("status " + std::to_string(status) + ": " + (body ? body->substr(0, kShownBytes) : "no body"),
+  co_return failure({kind_of_status(status),
+                     "status " + std::to_string(status) + ": " + (body ? body->substr(0, kShownBytes) : "no body")},
                     is_retryable(status));
 }
 
 asio::awaitable<RequestSender::Attempt> RequestSender::read_stream(net::HttpCall& call, const PlannedRequest& planned,
                                                                    net::TimePoint deadline, Outcome& outcome) {
+  const auto type = call.head().headers.find("Content-Type").value_or("no content type");
+  if (!type.starts_with("text/event-stream")) {
+    co_return failure(
+        {FaultKind::bad_answer, "the answer is " + std::string{type} + ": expected a stream (text/event-stream)"});
+  }
   AnswerCheck check;
   net::SseSplitter splitter;
   std::optional<Fault> fault;
@@ -142,12 +177,13 @@ asio::awaitable<RequestSender::Attempt> RequestSender::read_stream(net::HttpCall
   };
   while (!fault) {
     const auto part = co_await call.read_body(deadline);
-    if (!part) co_return failure(text_of(part.error()));
+    if (!part) co_return failure(fault_of(part.error()));
     if (part->empty()) break;
     splitter.feed(*part, on_event);
   }
   if (fault) co_return failure(*std::move(fault));
   outcome.tokens = check.tokens();
+  outcome.prompt = check.prompt();
   if (const auto whole = check.end(planned.output); !whole) co_return failure(whole.error());
   co_return Attempt{};
 }
@@ -155,11 +191,12 @@ asio::awaitable<RequestSender::Attempt> RequestSender::read_stream(net::HttpCall
 asio::awaitable<RequestSender::Attempt> RequestSender::read_whole(net::HttpCall& call, const PlannedRequest& planned,
                                                                   net::TimePoint deadline, Outcome& outcome) {
   const auto body = co_await call.read_all(kAnswerBytes, deadline);
-  if (!body) co_return failure(text_of(body.error()));
+  if (!body) co_return failure(fault_of(body.error()));
   AnswerCheck check;
   if (const auto taken = check.take_whole(*body); !taken) co_return failure(taken.error());
   if (const auto whole = check.end(planned.output); !whole) co_return failure(whole.error());
   outcome.tokens = check.tokens();
+  outcome.prompt = check.prompt();
   co_return Attempt{};
 }
 

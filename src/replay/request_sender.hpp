@@ -12,6 +12,7 @@
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
 #include "replay/answer_check.hpp"
+#include "replay/outcome.hpp"
 #include "replay/replay_params.hpp"
 
 namespace balanceroute::replay {
@@ -26,23 +27,14 @@ struct PlannedRequest {
   std::function<void()> on_first_token = [] {};
 };
 
-// What became of one request.
-struct Outcome {
-  std::optional<Fault> fault = "cancelled";  // none: answered in full
-  std::int64_t retries = 0;
-  std::optional<net::TimePoint> first_token;  // of a stream
-  net::TimePoint last_token{};
-  net::TimePoint end{};
-  Tokens tokens{0};
-};
-
 // RequestSender sends requests to one server and asks all of them for one model.
 //   Retries  As the OpenAI SDKs do: after 408, 409, 429, 5xx and connections that fail before an answer begins, with
 //            growing pauses.
 //   Threads  only on `thread`.
 class RequestSender {
  public:
-  RequestSender(net::IoThread& thread, net::Endpoint endpoint, const ReplayParams& params);
+  // `prefix` is what stands before the API's own paths, such as "/api".
+  RequestSender(net::IoThread& thread, net::Endpoint endpoint, std::string prefix, const ReplayParams& params);
 
   // The model the server lists first.
   boost::asio::awaitable<std::expected<std::string, Fault>> first_model();
@@ -70,6 +62,7 @@ class RequestSender {
 
   net::IoThread& thread_;
   net::HttpClient client_;
+  std::string prefix_;
   ReplayParams params_;
   std::string model_;
 };

@@ -18,8 +18,10 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 using testing_support::body_of;
 using testing_support::http_exchange;
 
@@ -41,6 +43,8 @@ class ReplayTest : public testing::Test {
     ASSERT_TRUE(started) << started.error();
     port = emulator->ports()[0][0];
   }
+
+  ReplayTest() { params.probe = false; }  // what servers here count is what the trace sends
 
   // Answers every generation with `handler`; knows one model.
   void start_server(net::HttpHandler handler) {
@@ -79,6 +83,10 @@ class ReplayTest : public testing::Test {
   ReplayParams params;
 };
 
+std::int64_t kind_count(const ReplayResult& result, FaultKind kind) {
+  return result.errors_by_kind[static_cast<std::size_t>(kind)];
+}
+
 // Law: every request of the trace is sent with its lengths, answered in full, and timed.
 TEST_F(ReplayTest, SendsTheTraceAndMeasures) {
   start_fleet(4);
@@ -93,6 +101,39 @@ TEST_F(ReplayTest, SendsTheTraceAndMeasures) {
   EXPECT_GE(result.tpot_ms.p50, 0.5);  // a step lasts a millisecond
   EXPECT_GE(result.e2e_ms.mean, result.ttft_ms.mean + 2);
   EXPECT_EQ(stats()["tokens"], 30);
+  EXPECT_EQ(result.send_late_ms.count, 6U);
+  EXPECT_EQ(result.prompt_tokens_stated, Tokens{6 * 10 + 15});
+  EXPECT_EQ(result.prompt_tokens_counted, result.prompt_tokens_stated);
+}
+
+// Law: chats are answered and checked as completions are; the emulator counts four bytes as a token.
+TEST_F(ReplayTest, ChatPromptsHaveTheTracesLengths) {
+  start_fleet(4);
+  params.route = "chat";
+  const auto result = replayed(trace_of(3, milliseconds{1}, 5));
+  EXPECT_THAT(result.first_errors, ElementsAre());
+  EXPECT_EQ(result.tokens, 15);
+  EXPECT_EQ(result.prompt_tokens_counted, Tokens{10 + 11 + 12});
+}
+
+// Law: each request is told in the class of its prompt and in that of its output, and the classes add up to the whole.
+TEST_F(ReplayTest, TellsTheRequestsByLength) {
+  start_fleet(8);
+  auto trace = trace_of(3, milliseconds{1}, 5);
+  trace.requests.push_back({milliseconds{3}, Tokens{600}, Tokens{5}, {}});
+  trace.requests.push_back({milliseconds{4}, Tokens{512}, Tokens{129}, {}});
+  const auto result = replayed(trace);
+  EXPECT_EQ(result.by_prompt[0].requests, 4);
+  EXPECT_EQ(result.by_prompt[1].completed, 1);
+  EXPECT_EQ(result.by_prompt[1].tokens, 5);
+  EXPECT_EQ(result.by_output[0].tokens, 20);
+  EXPECT_EQ(result.by_output[1].tokens, 129);
+  EXPECT_EQ(result.by_output[1].ttft_ms.count, 1U);
+  EXPECT_DOUBLE_EQ(result.by_output[0].throughput_tokens_per_s + result.by_output[1].throughput_tokens_per_s,
+                   result.throughput_tokens_per_s);
+  const auto table = to_table(result);
+  EXPECT_THAT(table, HasSubstr("prompt <= 2048"));
+  EXPECT_THAT(table, Not(HasSubstr("prompt <= 8192")));  // no request, no line
 }
 
 TEST_F(ReplayTest, WholeAnswersHaveNoTimeToFirstToken) {
@@ -163,6 +204,56 @@ TEST_F(ReplayTest, ReportsRefusalsWithTheirWords) {
   ASSERT_EQ(result.first_errors.size(), 1U);
   EXPECT_THAT(result.first_errors[0], HasSubstr("status 400"));
   EXPECT_THAT(result.first_errors[0], HasSubstr("too long"));
+  EXPECT_EQ(kind_count(result, FaultKind::status_4xx), 1);
+}
+
+// Law: an answer that is no stream where one was asked for is an error that names what came.
+TEST_F(ReplayTest, AnswerThatIsNoStreamIsAnError) {
+  start_server([](net::HttpExchange& exchange) -> boost::asio::awaitable<void> {
+    co_await exchange.respond(net::text_response(200, "<html>"));
+  });
+  const auto result = replayed(trace_of(1, milliseconds{0}, 1));
+  EXPECT_EQ(kind_count(result, FaultKind::bad_answer), 1);
+  EXPECT_THAT(result.first_errors, ElementsAre(AllOf(HasSubstr("text/plain"), HasSubstr("text/event-stream"))));
+}
+
+// Law: what every request would fail on is one message before the trace, and no request of it is sent.
+TEST_F(ReplayTest, ProbeStopsAReplayThatCannotWork) {
+  std::atomic<int> calls = 0;
+  start_server([&calls](net::HttpExchange& exchange) -> boost::asio::awaitable<void> {
+    ++calls;
+    co_await exchange.respond(net::json_response(404, R"({"error":{"message":"no model 'wrong'"}})"));
+  });
+  params.probe = true;
+  params.model = "wrong";
+  params.url = "http://127.0.0.1:" + std::to_string(port);
+  const auto refused = Replay{params, clock}.run(trace_of(5, milliseconds{0}, 1));
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error(), AllOf(HasSubstr(params.url), HasSubstr("no model 'wrong'")));
+  EXPECT_EQ(calls, 1);
+}
+
+// Law: the path before /v1 is kept, and the key goes to the server and into no message.
+TEST_F(ReplayTest, SendsToTheGivenPathWithTheKey) {
+  std::string path;
+  std::string key;
+  server.emplace(threads, net::ServerOptions{}, [&](net::HttpExchange& exchange) -> boost::asio::awaitable<void> {
+    path = exchange.request().path();
+    key = exchange.request().headers.find("Authorization").value_or("none");
+    co_await exchange.respond(net::json_response(401, R"({"error":{"message":"who are you"}})"));
+  });
+  const auto bound = server->listen("127.0.0.1", 0);
+  ASSERT_TRUE(bound) << bound.error().detail;
+  threads.start();
+  params.url = "http://127.0.0.1:" + std::to_string(*bound) + "/api/v1/";
+  params.model = "m";
+  params.api_key = "secret";
+  params.route = "chat";
+  const auto result = Replay{params, clock}.run(trace_of(1, milliseconds{0}, 1));
+  ASSERT_TRUE(result) << result.error();
+  EXPECT_EQ(path, "/api/v1/chat/completions");
+  EXPECT_EQ(key, "Bearer secret");
+  EXPECT_THAT(to_json(*result), Not(HasSubstr("secret")));
 }
 
 // Law: a stream that ends without its end mark is an error, and is not sent twice.
@@ -170,7 +261,9 @@ TEST_F(ReplayTest, BrokenStreamIsAnErrorWithoutRetry) {
   std::atomic<int> calls = 0;
   start_server([&calls](net::HttpExchange& exchange) -> boost::asio::awaitable<void> {
     ++calls;
-    exchange.start({});
+    net::HttpResponse head;
+    head.headers.add("Content-Type", "text/event-stream");
+    exchange.start(std::move(head));
     exchange.write("data: {\"choices\":[{\"text\":\" t1\",\"finish_reason\":null}]}\n\n");
     co_await exchange.finish();
   });
@@ -178,6 +271,7 @@ TEST_F(ReplayTest, BrokenStreamIsAnErrorWithoutRetry) {
   EXPECT_EQ(result.errors, 1);
   EXPECT_EQ(result.retries, 0);
   EXPECT_EQ(calls, 1);
+  EXPECT_EQ(kind_count(result, FaultKind::bad_answer), 1);
   EXPECT_THAT(result.first_errors, ElementsAre(HasSubstr("without [DONE]")));
 }
 
@@ -203,15 +297,38 @@ TEST_F(ReplayTest, CancelEndsTheRun) {
   EXPECT_EQ(result->errors, result->requests);
 }
 
+ReplayResult small_result() {
+  ReplayResult result;
+  result.requests = 200;
+  result.completed = 198;
+  result.errors = 2;
+  result.errors_by_kind[static_cast<std::size_t>(FaultKind::timeout)] = 2;
+  result.tokens = 7;
+  return result;
+}
+
 TEST_F(ReplayTest, ResultIsTheDocumentedJson) {
-  const auto report = json::parse(to_json({.requests = 2, .completed = 1, .errors = 1, .tokens = 7}));
-  EXPECT_EQ(report["requests"], 2);
-  EXPECT_EQ(report["errors"], 1);
+  const auto report = json::parse(to_json(small_result()));
+  EXPECT_EQ(report["requests"], 200);
+  EXPECT_EQ(report["errors"], 2);
+  EXPECT_EQ(report["errors_by_kind"], json({{"timeout", 2}}));
   EXPECT_EQ(report["tokens"], 7);
-  for (const auto* name : {"ttft_ms", "tpot_ms", "e2e_ms"}) {
+  for (const auto* name : {"ttft_ms", "tpot_ms", "e2e_ms", "send_late_ms"}) {
     EXPECT_EQ(report[name].size(), 4U);
     EXPECT_TRUE(report[name].contains("p99"));
   }
+  ASSERT_EQ(report["by_output"].size(), kLengthBuckets);
+  EXPECT_EQ(report["by_output"][0]["up_to_tokens"], 128);
+  EXPECT_EQ(report["by_prompt"][4]["up_to_tokens"], nullptr);
+}
+
+// Law: a client that was late says so, and one that was not does not.
+TEST_F(ReplayTest, LateClientSaysSo) {
+  auto result = small_result();
+  result.late_sends = 2;
+  EXPECT_THAT(to_table(result), AllOf(HasSubstr("2 of 200"), Not(HasSubstr("fell behind")), HasSubstr("2 timeout")));
+  result.late_sends = 3;
+  EXPECT_THAT(to_table(result), HasSubstr("fell behind"));
 }
 
 // Law: the settings decide which requests are sent, and when.

@@ -21,10 +21,10 @@ std::string event(std::string_view text, std::string_view reason = "null") {
 std::string judged(std::initializer_list<std::string> events, std::int64_t expected) {
   AnswerCheck check;
   for (const auto& each : events) {
-    if (const auto taken = check.take_event(each); !taken) return taken.error();
+    if (const auto taken = check.take_event(each); !taken) return taken.error().text;
   }
   const auto ended = check.end(Tokens{expected});
-  return ended ? "whole" : ended.error();
+  return ended ? "whole" : ended.error().text;
 }
 
 TEST(AnswerCheck, NumberedAnswerIsWhole) {
@@ -68,10 +68,19 @@ TEST(AnswerCheck, BrokenStreamsAreFaults) {
   EXPECT_THAT(judged({"<html>"}, 1), StartsWith("not a JSON object: \"<html>"));
 }
 
+// Law: an answer that says that it failed is told apart from one that nobody can read.
+TEST(AnswerCheck, FaultsHaveKinds) {
+  EXPECT_EQ(AnswerCheck{}.take_event(R"({"error":{"message":"engine died"}})").error().kind,
+            FaultKind::error_in_answer);
+  EXPECT_EQ(AnswerCheck{}.take_event("<html>").error().kind, FaultKind::bad_answer);
+}
+
 TEST(AnswerCheck, TakesWholeAnswers) {
   AnswerCheck check;
-  ASSERT_TRUE(
-      check.take_whole(R"({"choices":[{"text":" t1 t2","finish_reason":"length"}],"usage":{"completion_tokens":2}})"));
+  EXPECT_EQ(check.prompt(), std::nullopt);
+  ASSERT_TRUE(check.take_whole(
+      R"({"choices":[{"text":" t1 t2","finish_reason":"length"}],"usage":{"prompt_tokens":7,"completion_tokens":2}})"));
+  EXPECT_EQ(check.prompt(), Tokens{7});
   EXPECT_TRUE(check.end(Tokens{2}));
   EXPECT_FALSE(check.end(Tokens{3}));
   EXPECT_EQ(check.tokens(), Tokens{2});

@@ -50,6 +50,33 @@ TEST(RequestText, LengthIsStatedOrKeptFromTheRouter) {
   EXPECT_FALSE(hidden.contains("max_tokens"));
 }
 
+// Law: who asks for a limit alone gets a body without members that only some engines know.
+TEST(RequestText, LimitHasNoForeignMember) {
+  const auto limited = json::parse(
+      request_body({.model = "m", .prompt = Tokens{3}, .output = Tokens{9}, .length_member = LengthMember::limit}));
+  EXPECT_EQ(limited["max_tokens"], 9);
+  EXPECT_FALSE(limited.contains("ignore_eos"));
+}
+
+// Law: a chat's prompt is four bytes of words for each token, and its shared blocks are shared text.
+TEST(RequestText, ChatPromptIsAWordForEachToken) {
+  const auto text_of = [](std::int64_t length, std::uint64_t seed) {
+    const std::vector<std::int64_t> blocks{7};
+    const auto body = json::parse(request_body(
+        {.route = Route::chat, .prompt = Tokens{length}, .output = Tokens{1}, .prefix_blocks = blocks, .seed = seed}));
+    EXPECT_FALSE(body.contains("prompt"));
+    EXPECT_EQ(body["messages"][0]["role"], "user");
+    return body["messages"][0]["content"].get<std::string>();
+  };
+  const auto a = text_of(600, 1);
+  const auto b = text_of(700, 2);
+  EXPECT_EQ(a.size(), 4U * 600);
+  EXPECT_EQ(std::ranges::count(a, ' '), 600);
+  EXPECT_EQ(a.substr(0, 4 * 512), b.substr(0, 4 * 512));
+  EXPECT_NE(a.substr(4 * 512, 200), b.substr(4 * 512, 200));
+  EXPECT_EQ(path_of(Route::chat), "/v1/chat/completions");
+}
+
 TEST(RequestText, StreamsAskForUsage) {
   const auto streamed = json::parse(request_body({.model = "a\"b", .prompt = Tokens{3}, .output = Tokens{9}}));
   EXPECT_EQ(streamed["model"], "a\"b");
