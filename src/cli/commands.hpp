@@ -14,5 +14,6 @@ namespace balanceroute::cli {
 [[nodiscard]] std::unique_ptr<Command> make_serve_command();
 [[nodiscard]] std::unique_ptr<Command> make_simulate_command();
 [[nodiscard]] std::unique_ptr<Command> make_tune_command();
+[[nodiscard]] std::unique_ptr<Command> make_verify_decisions_command();
 
 }  // namespace balanceroute::cli

@@ -19,6 +19,8 @@ constexpr auto kCommands = std::to_array<CommandEntry>({
     {"demo", "Compare the policies on a real trace, over HTTP, on this machine.", make_demo_command},
     {"emulate", "Play a fleet of engines that step together, without a model.", make_emulate_command},
     {"replay", "Send a trace of requests to an OpenAI-compatible server and measure the answers.", make_replay_command},
+    {"verify-decisions", "Take the decisions of a running router again, from its log, and compare.",
+     make_verify_decisions_command},
 });
 
 int fail(const Failure& failure) {

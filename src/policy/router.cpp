@@ -32,7 +32,8 @@ std::int64_t total(std::span<const std::int32_t> values) {
 }  // namespace
 
 Router::Router(std::string fleet, std::unique_ptr<Policy> policy, std::uint64_t seed, const RouterSettings& settings)
-    : ledger_{std::move(fleet), settings.books},
+    : listener_{settings.listener},
+      ledger_{std::move(fleet), settings.books},
       patience_{settings.max_wait},
       policy_{std::move(policy)},
       random_{seed} {
@@ -52,20 +53,24 @@ void Router::taken(const Request& request, WorkerId worker) {
 }
 
 void Router::aged(RequestId request, Tokens generated) {
+  tell(router_event::Aged{request, generated});
   policy_->aged(request, generated);
 }
 
 void Router::narrowed(const Request& request, Tokens generated) {
+  tell(router_event::Narrowed{request.id, generated});
   eligibility_.narrowed(request);
   policy_->narrowed(request.id, generated);
 }
 
 void Router::ended(const Request& request, Tokens generated, LeaseEnd how) {
+  tell(router_event::Ended{request.id, generated, how});
   eligibility_.left(request);
   policy_->left(request.id, generated, how);
 }
 
 void Router::advance(GroupId group, Steps steps) {
+  tell(router_event::Advanced{group, steps});
   ledger_.advance(group, steps);
   policy_->stepped(group, steps);
 }
@@ -74,20 +79,27 @@ void Router::advance(GroupId group, Steps steps) {
 void Router::brief_policy() {
   for (const LeaseRecord& lease : ledger_.leases()) {
     taken(lease.request, lease.worker);
-    if (lease.state == LeaseState::running) aged(lease.request.id, lease.generated);
+    if (lease.state == LeaseState::running) policy_->aged(lease.request.id, lease.generated);
   }
   for (const Candidate& candidate : moving_) policy_->arrived(candidate);
 }
 
 // --- membership ---
 
+TenantId Router::add_tenant(const TenantTerms& terms) {
+  tell(router_event::TenantAdded{terms});
+  return eligibility_.add_tenant(terms);
+}
+
 GroupId Router::add_group(std::string name, bool barrier) {
+  tell(router_event::GroupAdded{name, barrier});
   kept_.emplace_back();
   return ledger_.add_group(std::move(name), barrier);
 }
 
 std::expected<WorkerId, WorkerError> Router::add_worker(GroupId group, std::string url, std::int32_t rank,
                                                         std::int32_t slots, const KvSpace& kv) {
+  tell(router_event::WorkerAdded{group, url, rank, slots, kv});
   const auto added = ledger_.add_worker(group, std::move(url), rank, slots, kv);
   if (!added) return added;
   queues_.emplace_back();
@@ -97,30 +109,35 @@ std::expected<WorkerId, WorkerError> Router::add_worker(GroupId group, std::stri
 }
 
 std::expected<void, WorkerError> Router::drain(WorkerId worker) {
+  tell(router_event::WorkerChanged{worker, router_event::Change::drain});
   const auto done = ledger_.drain(worker);
   if (done) rebind();
   return done;
 }
 
 std::expected<void, WorkerError> Router::resume(WorkerId worker) {
+  tell(router_event::WorkerChanged{worker, router_event::Change::resume});
   const auto done = ledger_.resume(worker);
   if (done) rebind();
   return done;
 }
 
 std::expected<void, WorkerError> Router::restart(WorkerId worker) {
+  tell(router_event::WorkerChanged{worker, router_event::Change::restart});
   const auto done = ledger_.restart(worker);
   if (done) rebind();
   return done;
 }
 
 std::expected<void, WorkerError> Router::declare_dead(WorkerId worker) {
+  tell(router_event::WorkerChanged{worker, router_event::Change::declare_dead});
   const auto done = ledger_.declare_dead(worker);
   if (done) rebind();
   return done;
 }
 
 std::expected<void, WorkerError> Router::remove(WorkerId worker) {
+  tell(router_event::WorkerChanged{worker, router_event::Change::remove});
   const auto done = ledger_.remove(worker);
   if (done) rebind();
   return done;
@@ -184,6 +201,7 @@ Candidate Router::candidate_of(const Request& request) const {
 }
 
 std::expected<void, SubmitError> Router::submit(const Request& request) {
+  tell(router_event::Submitted{request});
   if (const auto error = obstacle(request)) return std::unexpected(*error);
   if (eligibility_.enters(request)) {
     enter(request);
@@ -229,6 +247,7 @@ void Router::count_queued(WorkerId worker, const Candidate& candidate, std::int6
 bool Router::withdraw(RequestId request) {
   const auto where = waiting_.find(request);
   if (!where) return false;
+  tell(router_event::Withdrawn{request});
   waiting_.erase(request);
   if (*where == kParked) return eligibility_.withdraw_parked(request);
   Pool& place = *where == kInPool ? pool_ : queues_[*where];
@@ -242,6 +261,7 @@ bool Router::withdraw(RequestId request) {
 }
 
 std::expected<Lease, AdmitError> Router::adopt(WorkerId worker, const Request& request) {
+  tell(router_event::Adopted{worker, request});
   if (waiting_.find(request.id)) return std::unexpected(AdmitError::AlreadyAdmitted);
   auto lease = ledger_.reserve(worker, request);
   if (!lease) return lease;
@@ -252,6 +272,7 @@ std::expected<Lease, AdmitError> Router::adopt(WorkerId worker, const Request& r
 
 void Router::set_policy(std::unique_ptr<Policy> policy) {
   assert(policy != nullptr);
+  tell(router_event::PolicyChanged{policy->name()});
   policy_ = std::move(policy);
   const auto in_pool = pool_.candidates();
   moving_.assign(in_pool.begin(), in_pool.end());
@@ -268,6 +289,7 @@ std::span<Admission> Router::round(GroupId group, bool explain) {
   admissions_.clear();
   begin_round();
   serve(group, explain);
+  tell(router_event::Decided{group, admissions_});
   return admissions_;
 }
 
@@ -284,6 +306,7 @@ std::span<Admission> Router::round_all(bool explain) {
                      id};
   });
   for (const GroupId group : visits_) serve(group, explain);
+  tell(router_event::Decided{std::nullopt, admissions_});
   return admissions_;
 }
 

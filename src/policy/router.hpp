@@ -22,28 +22,11 @@
 #include "core/patience.hpp"
 #include "core/pool.hpp"
 #include "core/random.hpp"
+#include "policy/admission.hpp"
 #include "policy/policy.hpp"
+#include "policy/router_event.hpp"
 
 namespace balanceroute {
-
-// Admission is one request on its worker, and why it is there. Take the lease out of it: what is left in it when the
-// next round begins is given back.
-struct Admission {
-  Request request;
-  WorkerId worker;
-  std::uint32_t incarnation;  // of the worker, when the slots were taken
-  Lease lease;
-
-  Stage stage;
-  std::int32_t set_size;  // requests chosen together
-  double score;           // of that set, as the policy's score_meaning() says
-  Tokens margin;          // the worker's room below the envelope just before
-  struct Alternative {
-    WorkerId worker;
-    double score;
-  };
-  std::optional<Alternative> runner_up{};
-};
 
 // WorkerScore is what a policy thinks of one worker for one request.
 struct WorkerScore {
@@ -59,6 +42,7 @@ struct WorkerScore {
 struct RouterSettings {
   LedgerSettings books{};
   std::optional<std::chrono::nanoseconds> max_wait{};  // none: as Patience finds it
+  RouterListener* listener = nullptr;                  // outlives the router
 };
 
 // Router asks pool, policy and ledger in that order, for one fleet.
@@ -80,7 +64,7 @@ class Router final : private LedgerObserver {
   void set_now(std::chrono::nanoseconds now);
 
   // A tenant beside the default one, whose requests then name it.
-  TenantId add_tenant(const TenantTerms& terms) { return eligibility_.add_tenant(terms); }
+  TenantId add_tenant(const TenantTerms& terms);
 
   // Membership. Queued requests of a worker that takes no more admissions are bound anew, in the order of their turns;
   // those of a restarted one keep their places.
@@ -132,6 +116,9 @@ class Router final : private LedgerObserver {
   void narrowed(const Request& request, Tokens generated) override;
   void ended(const Request& request, Tokens generated, LeaseEnd how) override;
   void brief_policy();
+  void tell(const RouterEvent& event) {
+    if (listener_ != nullptr) listener_->heard(now_, event);
+  }
 
   [[nodiscard]] FleetView fleet_view() const { return {ledger_.groups(), queued_}; }
   [[nodiscard]] std::optional<SubmitError> obstacle(const Request& request) const;
@@ -168,6 +155,7 @@ class Router final : private LedgerObserver {
     bool now = false;
   };
 
+  RouterListener* listener_;
   Ledger ledger_;
   Eligibility eligibility_;
   Patience patience_;

@@ -38,7 +38,8 @@ Fleet::Fleet(FleetParams params)
 
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
                                                                net::IoThread& decider, net::IoThreads& threads) {
-  auto policy = make_policy(chosen_for(params.policy, all_wait(params)), {.load_model = params.load_model.model()});
+  const PolicyParams chosen = chosen_for(params.policy, all_wait(params));
+  auto policy = make_policy(chosen, {.load_model = params.load_model.model()});
   if (!policy) return std::unexpected(policy.error());
   std::unique_ptr<Fleet> fleet{new Fleet{params}};
   std::vector<GroupSpec> groups;
@@ -60,18 +61,27 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
     fleet->models_[model.name] = model.name;
     for (const std::string& alias : model.aliases) fleet->models_[alias] = model.name;
   }
+  const std::uint64_t seed = std::random_device{}();
+  const std::int64_t kv_block = params.groups.front().kv.block_size;
+  if (!params.decision_log.path.empty()) {
+    auto log = DecisionLog::open(
+        params.decision_log,
+        {.fleet = params.name, .seed = seed, .kv_block = kv_block, .policy = chosen, .load_model = params.load_model});
+    if (!log) return std::unexpected(log.error());
+    fleet->decision_log_ = *std::move(log);
+  }
   fleet->dispatcher_ = std::make_unique<Dispatcher>(
       decider, threads.size(), std::move(*policy),
       DispatcherOptions{.fleet = params.name,
-                        .router = {.books = {.load_model = params.load_model.model(),
-                                             .kv_block = Tokens{params.groups.front().kv.block_size}},
-                                   .max_wait = params.policy.max_wait()},
+                        .router = {.books = {.load_model = params.load_model.model(), .kv_block = Tokens{kv_block}},
+                                   .max_wait = params.policy.max_wait(),
+                                   .listener = fleet->decision_log_.get()},
                         .barrier = params.barrier,
                         .round_delay = milliseconds(params.round_delay_ms),
                         .waiting_limit = static_cast<std::size_t>(serve.limits.waiting_requests),
                         .overcommit = static_cast<std::int32_t>(params.prefill.overcommit),
                         .transfers_limit = static_cast<std::size_t>(params.prefill.max_transfers_in_flight),
-                        .seed = std::random_device{}()},
+                        .seed = seed},
       groups);
   const net::ClientOptions client_options = client_options_of(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {

@@ -11,6 +11,7 @@
 
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
+#include "proxy/decision_log.hpp"
 #include "proxy/dialects/dialect.hpp"
 #include "proxy/dispatcher.hpp"
 #include "proxy/prefill_clients.hpp"
@@ -64,6 +65,7 @@ class Fleet {
   std::vector<WorkerAddress> workers_;  // by WorkerId
   std::int32_t largest_slots_ = 0;
   std::unordered_map<std::string, std::string> models_;  // asked name -> engine's name
+  std::unique_ptr<DecisionLog> decision_log_;            // outlives the dispatcher, whose router writes it; none: off
   std::unique_ptr<Dispatcher> dispatcher_;
   std::vector<WorkerClients> clients_;  // one for each I/O thread
   std::unique_ptr<Dialect> dialect_;

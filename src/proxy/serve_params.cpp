@@ -70,6 +70,7 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
                round_delay_ms, {0, 100});
   visitor.nested_list({"groups", "Groups of decode workers.", true}, groups);
   visitor.nested({"prefill", "The prefill side; none with dialect aggregated."}, prefill);
+  visitor.nested({"decision_log", "A log that `balanceroute verify-decisions` decides again."}, decision_log);
 }
 
 DialectKind FleetParams::dialect_kind() const {
@@ -292,12 +293,16 @@ std::vector<std::string> problems_of(const ServeParams& params) {
   std::map<std::string, std::string> worker_addresses;
   std::map<std::string, std::string> model_names;
   std::set<std::string> fleet_names;
+  std::set<std::string> decision_logs;
   for (std::size_t f = 0; f < params.fleets.size(); ++f) {
     const FleetParams& fleet = params.fleets[f];
     const std::string key = "fleets[" + std::to_string(f) + "]";
     if (!fleet_names.insert(fleet.name).second) add_problem(problems, key + ".name", fleet.name, "is given twice");
     check_fleet(fleet, key, worker_addresses, problems);
     check_prefill(params, fleet, key, worker_addresses, problems);
+    if (!fleet.decision_log.path.empty() && !decision_logs.insert(fleet.decision_log.path).second) {
+      add_problem(problems, key + ".decision_log.path", fleet.decision_log.path, "is another fleet's");
+    }
     if (fleet.models.empty() && params.fleets.size() > 1) {
       add_problem(problems, key + ".models", "[]", "expected the models of each fleet when there are several fleets");
     }

@@ -10,6 +10,7 @@
 #include "core/load_model_params.hpp"
 #include "core/params.hpp"
 #include "policy/policy_params.hpp"
+#include "proxy/decision_log.hpp"
 #include "proxy/prefill_params.hpp"
 #include "proxy/token_progress.hpp"
 #include "proxy/worker_address.hpp"
@@ -53,6 +54,7 @@ struct FleetParams {
   double round_delay_ms = 3;
   std::vector<GroupParams> groups;
   PrefillParams prefill;
+  DecisionLogParams decision_log;
 
   DialectKind dialect_kind() const;
   TokenProgressMode token_progress_mode() const;

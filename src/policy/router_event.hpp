@@ -1,0 +1,96 @@
+// router_event.hpp - everything that is done to a Router and everything it decides, one event after the other.
+//
+// Whoever does the same to a fresh Router of the same settings and seed must see it decide the same.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+
+#include "core/eligibility.hpp"
+#include "core/ids.hpp"
+#include "core/ledger.hpp"
+#include "core/request.hpp"
+#include "core/units.hpp"
+#include "policy/admission.hpp"
+
+namespace balanceroute {
+
+namespace router_event {
+
+struct TenantAdded {
+  TenantTerms terms;
+};
+struct GroupAdded {
+  std::string_view name;
+  bool barrier;
+};
+struct WorkerAdded {
+  GroupId group;
+  std::string_view url;
+  std::int32_t rank;
+  std::int32_t slots;
+  KvSpace kv;
+};
+enum class Change : std::uint8_t { drain, resume, restart, declare_dead, remove };
+struct WorkerChanged {
+  WorkerId worker;
+  Change change;
+};
+struct Submitted {
+  Request request;
+};
+struct Withdrawn {  // of one that waited
+  RequestId request;
+};
+struct Adopted {
+  WorkerId worker;
+  Request request;
+};
+// A lease was started (the first such event of a request), or its progress was told.
+struct Aged {
+  RequestId request;
+  Tokens generated;
+};
+struct Narrowed {  // by one sequence
+  RequestId request;
+  Tokens generated;
+};
+struct Ended {
+  RequestId request;
+  Tokens generated;
+  LeaseEnd how;
+};
+struct Advanced {
+  GroupId group;
+  Steps steps;
+};
+struct Decided {
+  std::optional<GroupId> group;  // none: all of them
+  std::span<const Admission> admissions;
+};
+struct PolicyChanged {
+  std::string_view name;
+};
+
+}  // namespace router_event
+
+using RouterEvent = std::variant<router_event::TenantAdded, router_event::GroupAdded, router_event::WorkerAdded,
+                                 router_event::WorkerChanged, router_event::Submitted, router_event::Withdrawn,
+                                 router_event::Adopted, router_event::Aged, router_event::Narrowed, router_event::Ended,
+                                 router_event::Advanced, router_event::Decided, router_event::PolicyChanged>;
+
+// RouterListener hears what is asked of a Router before it is done, whether it then can be or not; withdrawals and
+// decisions as they are done. Ends of leases that such a call brings about follow it.
+class RouterListener {
+ public:
+  virtual ~RouterListener() = default;
+
+  // `now` is the router's.
+  virtual void heard(std::chrono::nanoseconds now, const RouterEvent& event) = 0;
+};
+
+}  // namespace balanceroute
