@@ -3,16 +3,18 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/bundled_trace.hpp"
+#include "cli/demo_engines.hpp"
+#include "cli/demo_forecast.hpp"
 #include "core/random.hpp"
 #include "emulator/emulator.hpp"
 #include "net/clock.hpp"
 #include "net/server.hpp"
+#include "policy/registry.hpp"
 #include "proxy/service.hpp"
 #include "replay/replay.hpp"
 #include "telemetry/log.hpp"
@@ -24,32 +26,43 @@ namespace balanceroute::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kPolicies{"round_robin", "join_shortest_queue", "least_tokens", "br_0"};
-
 // Percent of the requests after which the engines measure: until then there is no pool to choose from, and most running
 // requests were placed without one.
 constexpr std::size_t kSettlingShare = 35;
 // How long answers may run on after the last request, as a share of the time before: the longest would go on for half a
 // minute without adding to what is measured.
-constexpr double kDrainShare = 0.25;
+constexpr double kDrainShare = 0.1;
 
-emulator::EmulatorParams emulator_params(const DemoParams& params) {
+constexpr std::string_view kPrefillDialect = "vllm_nixl";
+
+emulator::EmulatorParams emulator_params(const DemoParams& params, const DemoSetup& setup) {
   emulator::EmulatorParams emulated;
   emulated.ranks = params.workers;
   emulated.slots = params.slots;
   emulated.step_time = {.fixed_ms = params.fixed_ms, .per_token_ms = params.per_token_ms};
+  emulated.dialect = setup.dialect;
+  if (setup.has_prefill()) {
+    emulated.prefill_instances = params.prefill_instances;
+    emulated.prefill_time = kDemoPrefillTime;
+    emulated.transfer_time = kDemoTransferTime;
+  }
   return emulated;
 }
 
-proxy::ServeParams router_params(const DemoParams& params, std::string_view policy,
-                                 const std::vector<std::uint16_t>& ports) {
+std::string loopback(std::uint16_t port) {
+  return "http://127.0.0.1:" + std::to_string(port);
+}
+
+proxy::ServeParams router_params(const DemoParams& params, const DemoSetup& setup, const emulator::Emulator& engines) {
   proxy::ServeParams serve;
   serve.listen = "127.0.0.1:0";
   serve.admin.listen = "127.0.0.1:0";
   proxy::FleetParams fleet;
-  fleet.policy.name = policy;
+  fleet.dialect = setup.dialect;
+  fleet.policy.name = setup.policy;
   proxy::GroupParams group{.name = "demo", .slots = params.slots, .workers = {}};
-  for (const std::uint16_t port : ports) group.workers.push_back({.url = "http://127.0.0.1:" + std::to_string(port)});
+  for (const std::uint16_t port : engines.ports().front()) group.workers.push_back({.url = loopback(port)});
+  for (const std::uint16_t port : engines.prefill_ports()) fleet.prefill.instances.push_back({.url = loopback(port)});
   fleet.groups.push_back(std::move(group));
   serve.fleets.push_back(std::move(fleet));
   return serve;
@@ -82,29 +95,33 @@ EngineMeasures engine_measures(const std::string& stats, std::chrono::duration<d
           .tokens_per_s = json.at("tokens").get<double>() / window.count()};
 }
 
-std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::string_view policy,
-                                               const trace::Trace& trace) {
+// The number of requests after which the engines measure.
+std::size_t settled_after(const trace::Trace& trace) {
+  return std::max<std::size_t>(trace.requests.size() * kSettlingShare / 100, 1);
+}
+
+std::expected<DemoRun, std::string> run_one(const DemoParams& params, const DemoSetup& setup,
+                                            const trace::Trace& trace) {
   const net::SteadyClock clock;
-  emulator::Emulator engines{emulator_params(params), clock};
+  emulator::Emulator engines{emulator_params(params, setup), clock};
   if (const auto started = engines.start(); !started) return std::unexpected(started.error());
-  auto router = proxy::Service::start(router_params(params, policy, engines.ports().front()),
-                                      telemetry::make_logger("demo", "warn"));
+  auto router = proxy::Service::start(router_params(params, setup, engines), telemetry::make_logger("demo", "warn"));
   if (!router) return std::unexpected(router.error());
 
   replay::ReplayParams client;
-  client.url = "http://127.0.0.1:" + std::to_string((*router)->client_port());
+  client.url = loopback((*router)->client_port());
   client.warm_requests = params.workers * params.slots;
   client.length_member = "emulator";
   client.retries = 0;
   client.drain_s = kDrainShare * params.seconds;
   client.seed = params.seed;
 
-  DemoRun run{.policy = std::string{policy}, .clients = {}, .engines = {}};
+  DemoRun run{.setup = setup};
   net::TimePoint began{};
   replay::ReplayHooks hooks;
-  const std::size_t settled = trace.requests.size() * kSettlingShare / 100;
+  const std::size_t settled = settled_after(trace);
   hooks.request_sent = [&](std::size_t sent) {
-    if (sent != std::max<std::size_t>(settled, 1)) return;
+    if (sent != settled) return;
     engines.reset_measures();
     began = clock.now();
   };
@@ -112,7 +129,16 @@ std::expected<DemoRun, std::string> run_policy(const DemoParams& params, std::st
   auto result = replay::Replay{client, clock}.run(trace, hooks);
   if (!result) return std::unexpected(result.error());
   run.clients = std::move(*result);
+  run.forecast = forecast(params, setup, trace, settled - 1);
   return run;
+}
+
+std::vector<DemoSetup> setups_of(const DemoParams& params) {
+  std::vector<DemoSetup> setups;
+  for (const std::string& policy : params.policies) setups.push_back({"aggregated", policy});
+  if (params.prefill_instances == 0) return setups;
+  for (const std::string& policy : params.prefill_policies) setups.push_back({std::string{kPrefillDialect}, policy});
+  return setups;
 }
 
 }  // namespace
@@ -125,6 +151,12 @@ void DemoParams::visit_params(ParamVisitor& visitor) {
   visitor.real({"fixed_ms", "Part of a decode step that does not depend on load."}, fixed_ms, {0.1, 60'000});
   visitor.real({"per_token_ms", "Time a decode step takes for each token its most loaded worker reads."}, per_token_ms,
                {0, 1'000});
+  visitor.choices({"policies", "Policies that are compared, by default those that the documents tell of."}, policies,
+                  policy_names());
+  visitor.integer(
+      {"prefill_instances", "Prefill engines of the fleet that has them beside its decode workers; 0: no such runs."},
+      prefill_instances, {0, 64});
+  visitor.choices({"prefill_policies", "Policies that are compared on that fleet."}, prefill_policies, policy_names());
   visitor.integer({"seed", "Seed of the order of requests and of those that run when the measurement begins."}, seed,
                   {0, 1'000'000'000});
   visitor.text({"json", "File for the figures as JSON."}, json);
@@ -132,16 +164,16 @@ void DemoParams::visit_params(ParamVisitor& visitor) {
 }
 
 std::expected<std::vector<DemoRun>, std::string> run_demo(const DemoParams& params,
-                                                          const std::function<void(std::string_view)>& on_run) {
+                                                          const std::function<void(const DemoSetup&)>& on_run) {
   net::raise_descriptor_limit();
   auto trace = trace::parse_trace(bundled_trace(), std::string{kBundledTraceName});
   if (!trace) return std::unexpected(trace.error());
   pace(*trace, params);
   std::vector<DemoRun> runs;
-  for (const std::string_view policy : kPolicies) {
-    on_run(policy);
-    auto run = run_policy(params, policy, *trace);
-    if (!run) return std::unexpected(std::string{policy} + ": " + run.error());
+  for (const DemoSetup& setup : setups_of(params)) {
+    on_run(setup);
+    auto run = run_one(params, setup, *trace);
+    if (!run) return std::unexpected(setup.policy + ", " + setup.dialect + ": " + run.error());
     runs.push_back(std::move(*run));
   }
   return runs;

@@ -19,10 +19,11 @@ class DemoCommand final : public Command {
     if (auto writable = check_outputs({params_.json, params_.html}); !writable) return writable;
     std::cerr << fmt::format("{} workers with {} slots, load {}, {} s of arrivals for each policy\n", params_.workers,
                              params_.slots, params_.load, params_.seconds);
-    const auto runs =
-        run_demo(params_, [](std::string_view policy) { std::cerr << "running " << policy << " ..." << std::endl; });
+    const auto runs = run_demo(params_, [](const DemoSetup& setup) {
+      std::cerr << fmt::format("running {}, {} ...\n", setup.policy, setup.dialect);
+    });
     if (!runs) return run_failed(runs.error());
-    words_beside({params_.json, params_.html}) << demo_table(*runs);
+    words_beside({params_.json, params_.html}) << demo_table(*runs) << '\n' << demo_comparison(*runs);
     if (const auto written = write_output(params_.json, demo_json(*runs)); !written) return written;
     if (const auto written = write_output(params_.html, demo_html(params_, *runs)); !written) return written;
     return judge(*runs);
@@ -33,8 +34,9 @@ class DemoCommand final : public Command {
     for (const DemoRun& run : runs) {
       if (run.clients.errors > 0) {
         const auto& some = run.clients.first_errors;
-        return run_failed(fmt::format("{}: {} of {} requests failed{}", run.policy, run.clients.errors,
-                                      run.clients.requests, some.empty() ? "" : ", the first: " + some.front()));
+        return run_failed(fmt::format("{}, {}: {} of {} requests failed{}", run.setup.policy, run.setup.dialect,
+                                      run.clients.errors, run.clients.requests,
+                                      some.empty() ? "" : ", the first: " + some.front()));
       }
     }
     return {};

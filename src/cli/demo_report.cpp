@@ -2,7 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <span>
+#include <utility>
 
 #include "cli/demo.hpp"
 
@@ -10,25 +15,116 @@ namespace balanceroute::cli {
 
 namespace {
 
-const DemoRun* find_run(const std::vector<DemoRun>& runs, std::string_view policy) {
-  const auto found = std::ranges::find(runs, policy, &DemoRun::policy);
-  return found == runs.end() ? nullptr : &*found;
+// The runs of one kind of fleet.
+using Part = std::span<const DemoRun>;
+
+std::vector<Part> parts_of(const std::vector<DemoRun>& runs) {
+  std::vector<Part> parts;
+  for (auto from = runs.begin(); from != runs.end();) {
+    const auto to =
+        std::find_if(from, runs.end(), [&](const DemoRun& run) { return run.setup.dialect != from->setup.dialect; });
+    parts.emplace_back(from, to);
+    from = to;
+  }
+  return parts;
 }
 
-// One sentence on what the best of the counting routers loses against br_0.
-std::string verdict(const std::vector<DemoRun>& runs) {
-  const DemoRun* counting = find_run(runs, "join_shortest_queue");
-  const DemoRun* balanced = find_run(runs, "br_0");
+std::string title_of(Part part) {
+  const DemoSetup& setup = part.front().setup;
+  return setup.has_prefill() ? fmt::format("prefill engines apart ({})", setup.dialect) : "prefill and decode together";
+}
+
+const DemoRun* find_run(Part part, std::string_view policy) {
+  const auto found = std::ranges::find(part, policy, [](const DemoRun& run) { return run.setup.policy; });
+  return found == part.end() ? nullptr : &*found;
+}
+
+// One sentence on what a router that counts requests loses against one that balances loads.
+std::string verdict(Part part) {
+  const DemoRun* counting = find_run(part, "join_shortest_queue");
+  const DemoRun* balanced = find_run(part, "br_fit");
   if (counting == nullptr || balanced == nullptr || counting->engines.tokens_per_s <= 0) return {};
   return fmt::format(
-      "br_0 against join_shortest_queue: {:+.1f} % tokens a second, load idle {:.1f} % instead of {:.1f} %.",
-      100 * (balanced->engines.tokens_per_s / counting->engines.tokens_per_s - 1),
+      "{}: br_fit against join_shortest_queue: {:+.1f} % tokens a second, load idle {:.1f} % instead of {:.1f} %.",
+      title_of(part), 100 * (balanced->engines.tokens_per_s / counting->engines.tokens_per_s - 1),
       100 * balanced->engines.load_idle_fraction, 100 * counting->engines.load_idle_fraction);
 }
 
-std::string bar(double share, double largest) {
+// One figure of a run, live and simulated.
+struct Compared {
+  std::string_view name;
+  std::string_view title;
+  double EngineMeasures::* figure;
+  double scale;
+  int digits;
+};
+
+constexpr std::array<Compared, 3> kCompared{
+    {{"barrier_idle_fraction", "barrier idle %", &EngineMeasures::barrier_idle_fraction, 100, 1},
+     {"load_idle_fraction", "load idle %", &EngineMeasures::load_idle_fraction, 100, 1},
+     {"tokens_per_s", "tokens/s", &EngineMeasures::tokens_per_s, 1, 0}}};
+// Live and simulated figures that differ by less agree.
+constexpr double kAgreement = 0.1;
+
+// What the simulated starts say of one figure.
+struct Simulated {
+  double mean = 0;
+  double lowest = 0;
+  double highest = 0;
+};
+
+Simulated simulated(const DemoRun& run, const Compared& compared) {
+  std::vector<double> values;
+  for (const EngineMeasures& start : run.forecast.starts) values.push_back(start.*compared.figure);
+  if (values.empty()) return {};
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  return {.mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size()),
+          .lowest = lowest,
+          .highest = highest};
+}
+
+// Live less simulated, as a share of simulated.
+double difference(const DemoRun& run, const Compared& compared) {
+  const double mean = simulated(run, compared).mean;
+  return mean > 0 ? run.engines.*compared.figure / mean - 1 : 0;
+}
+
+bool agrees(const DemoRun& run, const Compared& compared) {
+  return std::abs(difference(run, compared)) <= kAgreement;
+}
+
+std::string live_and_simulated(const DemoRun& run, const Compared& compared) {
+  return fmt::format("{:.{}f} / {:.{}f} ({:+.0f} %)", compared.scale * run.engines.*compared.figure, compared.digits,
+                     compared.scale * simulated(run, compared).mean, compared.digits, 100 * difference(run, compared));
+}
+
+// Why a figure may differ.
+std::string reason(const DemoRun& run, const Compared& compared) {
+  const Simulated said = simulated(run, compared);
+  const double live = run.engines.*compared.figure;
+  if (live >= said.lowest && live <= said.highest) {
+    return fmt::format("within the {:.{}f}..{:.{}f} of {} simulated starts: what happened to run at the beginning",
+                       compared.scale * said.lowest, compared.digits, compared.scale * said.highest, compared.digits,
+                       run.forecast.starts.size());
+  }
+  if (run.engines.late_steps_fraction > 0) {
+    return fmt::format("{:.1f} % of the live steps ended late on this machine, the simulated ones never do",
+                       100 * run.engines.late_steps_fraction);
+  }
+  return "beyond what the simulated starts differ by, and no step was late";
+}
+
+std::string table_row(const DemoRun& run) {
+  return fmt::format("  {:<20} {:>7.1f} {:>9.1f} {:>9.0f} {:>10.1f} {:>10.0f} {:>9.0f} {:>7} {:>7.1f}\n",
+                     run.setup.policy, 100 * run.engines.barrier_idle_fraction, 100 * run.engines.load_idle_fraction,
+                     run.engines.tokens_per_s, run.clients.tpot_ms.p95, run.clients.ttft_ms.p95,
+                     run.engines.spread_mean_tokens, run.clients.errors, 100 * run.engines.late_steps_fraction);
+}
+
+std::string bar(double share, double largest, double simulated_share) {
   const double width = largest > 0 ? 100 * share / largest : 0;
-  return fmt::format(R"(<span class="bar"><span style="width:{:.1f}%"></span></span> {:.1f} %)", width, 100 * share);
+  return fmt::format(R"(<span class="bar"><span style="width:{:.1f}%"></span></span> {:.1f} % ({:.1f} %))", width,
+                     100 * share, 100 * simulated_share);
 }
 
 constexpr std::string_view kPage = R"(<!doctype html>
@@ -48,10 +144,11 @@ th:first-child, td:first-child {{ text-align: left; }}
 <h1>What each policy cost at the barrier</h1>
 <p>{workers} decode workers with {slots} slots each step together: a step lasts {fixed} ms plus {per_token} ms for each
 token its most loaded worker reads. The same {requests} requests of a real trace (Azure 2023, conversation) arrived over
-HTTP at {load} times what a perfectly balanced fleet finishes. The figures are the emulated engines' own.</p>
+HTTP at {load} times what a perfectly balanced fleet finishes. The figures are the emulated engines' own, those in
+parentheses what the simulator says of the same requests.</p>
 <p><strong>{verdict}</strong></p>
 <div class="scroll"><table>
-<thead><tr><th>policy</th><th>worker time lost at the barrier</th><th>load idle</th><th>tokens/s</th><th>TPOT P95, ms</th>
+<thead><tr><th>policy</th><th>prefill and decode</th><th>worker time lost at the barrier</th><th>load idle</th><th>tokens/s</th><th>TPOT P95, ms</th>
 <th>TTFT P95, ms</th><th>mean spread, tokens</th><th>errors</th><th>late steps</th></tr></thead>
 <tbody>
 {rows}</tbody></table></div>
@@ -61,6 +158,15 @@ without the fixed part of a step. Spread: largest less smallest load. Late steps
 </body></html>
 )";
 
+nlohmann::ordered_json simulated_json(const DemoRun& run) {
+  nlohmann::ordered_json out;
+  for (const Compared& compared : kCompared) {
+    const Simulated said = simulated(run, compared);
+    out[std::string{compared.name}] = {{"mean", said.mean}, {"lowest", said.lowest}, {"highest", said.highest}};
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string demo_json(const std::vector<DemoRun>& runs) {
@@ -68,7 +174,8 @@ std::string demo_json(const std::vector<DemoRun>& runs) {
   out["runs"] = nlohmann::ordered_json::array();
   for (const DemoRun& run : runs) {
     nlohmann::ordered_json entry;
-    entry["policy"] = run.policy;
+    entry["dialect"] = run.setup.dialect;
+    entry["policy"] = run.setup.policy;
     entry.update(nlohmann::ordered_json::parse(replay::to_json(run.clients)));
     entry["barrier_idle_fraction"] = run.engines.barrier_idle_fraction;
     entry["load_idle_fraction"] = run.engines.load_idle_fraction;
@@ -76,6 +183,7 @@ std::string demo_json(const std::vector<DemoRun>& runs) {
     entry["late_steps_fraction"] = run.engines.late_steps_fraction;
     entry["engine_steps"] = run.engines.steps;
     entry["engine_tokens_per_s"] = run.engines.tokens_per_s;
+    entry["simulated"] = simulated_json(run);
     out["runs"].push_back(std::move(entry));
   }
   return out.dump(2) + "\n";
@@ -86,13 +194,35 @@ std::string demo_table(const std::vector<DemoRun>& runs) {
                                 "load", "tokens/s", "TPOT P95", "TTFT P95", "spread", "errors", "late");
   out += fmt::format("{:<20} {:>9} {:>9} {:>9} {:>10} {:>10} {:>9} {:>7} {:>7}\n", "", "idle %", "idle %", "", "ms",
                      "ms", "tokens", "", "steps %");
-  for (const DemoRun& run : runs) {
-    out += fmt::format("{:<20} {:>9.1f} {:>9.1f} {:>9.0f} {:>10.1f} {:>10.0f} {:>9.0f} {:>7} {:>7.1f}\n", run.policy,
-                       100 * run.engines.barrier_idle_fraction, 100 * run.engines.load_idle_fraction,
-                       run.engines.tokens_per_s, run.clients.tpot_ms.p95, run.clients.ttft_ms.p95,
-                       run.engines.spread_mean_tokens, run.clients.errors, 100 * run.engines.late_steps_fraction);
+  std::string verdicts;
+  for (const Part part : parts_of(runs)) {
+    out += title_of(part) + "\n";
+    for (const DemoRun& run : part) out += table_row(run);
+    if (const std::string said = verdict(part); !said.empty()) verdicts += said + "\n";
   }
-  return out + verdict(runs) + "\n";
+  return out + verdicts;
+}
+
+std::string demo_comparison(const std::vector<DemoRun>& runs) {
+  std::string out = fmt::format("{:<20}", "live / simulated");
+  for (const Compared& compared : kCompared) out += fmt::format(" {:>24}", compared.title);
+  out += '\n';
+  std::string apart;
+  for (const Part part : parts_of(runs)) {
+    out += title_of(part) + "\n";
+    for (const DemoRun& run : part) {
+      out += fmt::format("  {:<18}", run.setup.policy);
+      for (const Compared& compared : kCompared) {
+        out += fmt::format(" {:>24}", live_and_simulated(run, compared));
+        if (agrees(run, compared)) continue;
+        apart +=
+            fmt::format("  {}, {}, {}: {}\n", title_of(part), run.setup.policy, compared.title, reason(run, compared));
+      }
+      out += '\n';
+    }
+  }
+  if (apart.empty()) return out + "Every figure agrees with the simulator's within 10 %.\n";
+  return out + "Apart by more than 10 %:\n" + apart;
 }
 
 std::string demo_html(const DemoParams& params, const std::vector<DemoRun>& runs) {
@@ -102,20 +232,24 @@ std::string demo_html(const DemoParams& params, const std::vector<DemoRun>& runs
     largest_barrier = std::max(largest_barrier, run.engines.barrier_idle_fraction);
     largest_load = std::max(largest_load, run.engines.load_idle_fraction);
   }
+  std::string verdicts;
+  for (const Part part : parts_of(runs)) verdicts += verdict(part) + "<br>";
   std::string rows;
   for (const DemoRun& run : runs) {
     rows += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.0f}</td><td>{:.1f}</td><td>{:.0f}</td><td>{:.0f}</td>"
+        "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{:.0f} "
+        "({:.0f})</td><td>{:.1f}</td><td>{:.0f}</td><td>{:.0f}</td>"
         "<td>{}</td><td>{:.1f} %</td></tr>\n",
-        run.policy, bar(run.engines.barrier_idle_fraction, largest_barrier),
-        bar(run.engines.load_idle_fraction, largest_load), run.engines.tokens_per_s, run.clients.tpot_ms.p95,
-        run.clients.ttft_ms.p95, run.engines.spread_mean_tokens, run.clients.errors,
-        100 * run.engines.late_steps_fraction);
+        run.setup.policy, run.setup.has_prefill() ? "apart" : "together",
+        bar(run.engines.barrier_idle_fraction, largest_barrier, simulated(run, kCompared[0]).mean),
+        bar(run.engines.load_idle_fraction, largest_load, simulated(run, kCompared[1]).mean), run.engines.tokens_per_s,
+        simulated(run, kCompared[2]).mean, run.clients.tpot_ms.p95, run.clients.ttft_ms.p95,
+        run.engines.spread_mean_tokens, run.clients.errors, 100 * run.engines.late_steps_fraction);
   }
   return fmt::format(kPage, fmt::arg("workers", params.workers), fmt::arg("slots", params.slots),
                      fmt::arg("fixed", params.fixed_ms), fmt::arg("per_token", params.per_token_ms),
                      fmt::arg("requests", runs.empty() ? 0 : runs.front().clients.requests),
-                     fmt::arg("load", params.load), fmt::arg("verdict", verdict(runs)), fmt::arg("rows", rows));
+                     fmt::arg("load", params.load), fmt::arg("verdict", verdicts), fmt::arg("rows", rows));
 }
 
 }  // namespace balanceroute::cli
