@@ -5,12 +5,14 @@
 
 namespace balanceroute::engine {
 
-Group::Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity, Tokens kv_block, const LoadModel& load_model)
+Group::Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity, Tokens kv_block, const LoadModel& load_model,
+             TokenPace pace)
     : load_{load_model},
       kv_{LoadModel::paged(kv_block)},
       workers_(workers),
       slots_{slots},
       kv_capacity_{kv_capacity},
+      pace_{pace},
       lists_{2 * workers},
       step_loads_(workers) {
   assert(slots >= 1 && kv_capacity >= Tokens{1});
@@ -46,9 +48,11 @@ bool Group::abort(SequenceHandle handle) {
 std::span<const SequenceMove> Group::leave() {
   due_.clear();
   moves_.clear();
-  calendar_.take_due(step_, due_);
+  thrown_away_ = Tokens{0};
+  for (; seen_ < clock_; seen_ += Steps{1}) calendar_.take_due(seen_ + Steps{1}, due_);
   for (const auto index : due_) {
     moves_.push_back(move_of(index));
+    thrown_away_ += grown(places_[index]) - places_[index].sequence.output;
     vacate(index);
     release(index);
   }
@@ -69,28 +73,35 @@ std::span<const SequenceMove> Group::enter() {
   }
   envelope_ = step_loads_.empty() ? Tokens{0} : std::ranges::max(step_loads_);
   step_active_ = active_;
+  step_growth_ = pace_.after(step_);
   return moves_;
 }
 
 void Group::advance() {
+  for (Tokens left = pace_.after(step_); left > Tokens{0}; left -= Tokens{1}) tick();
+  step_ += Steps{1};
+}
+
+// One token more.
+void Group::tick() {
   for (Worker& worker : workers_) {
     worker.load += Tokens{worker.load_growth};
     worker.kv += Tokens{worker.kv_growth};
   }
-  step_ += Steps{1};
+  clock_ += Steps{1};
   turn_growth();
 }
 
 void Group::turn_growth() {
   load_.step(
-      step_, [this](std::uint32_t index) { return size(places_[index]); },
+      clock_, [this](std::uint32_t index) { return size(places_[index]); },
       [this](std::uint32_t index, const GrowthWatch::Turn& turn) {
         Worker& worker = workers_[places_[index].worker];
         worker.load += turn.jump;
         worker.load_growth += turn.bend;
       });
   kv_.step(
-      step_, [this](std::uint32_t index) { return next_size(places_[index]); },
+      clock_, [this](std::uint32_t index) { return next_size(places_[index]); },
       [this](std::uint32_t index, const GrowthWatch::Turn& turn) {
         Worker& worker = workers_[places_[index].worker];
         worker.kv += turn.jump;
@@ -126,15 +137,15 @@ void Group::start(std::size_t worker, std::uint32_t index) {
   Place& place = places_[index];
   if (place.preempted) recompute(place);
   place.state = State::running;
-  place.entered = step_;
+  place.entered = clock_;
   lists_.push_back(running_list(worker), index);
-  calendar_.schedule(index, step_ + Steps{(place.sequence.output - place.sequence.age).count()});
+  calendar_.schedule(index, clock_ + Steps{(place.sequence.output - place.sequence.age).count()});
   Worker& its = workers_[worker];
   its.load += load_.model().weight_of(size(place));
-  its.load_growth += load_.begin(index, size(place), step_);
+  its.load_growth += load_.begin(index, size(place), clock_);
   if (limited()) {
     its.kv += kv_.model().weight_of(next_size(place));
-    its.kv_growth += kv_.begin(index, next_size(place), step_);
+    its.kv_growth += kv_.begin(index, next_size(place), clock_);
   }
   ++its.active;
   ++active_;
@@ -147,7 +158,7 @@ void Group::recompute(Place& place) {
   recomputed_.back().tokens += size(place);
 }
 
-// Whether the worker can hold what it runs and this sequence too, with the tokens of the coming step.
+// Whether the worker can hold what it runs and this sequence too, with what the coming step may bring.
 bool Group::has_space(const Worker& worker, std::uint32_t index) const {
   return worker.active == 0 || !limited() ||
          worker.kv + kv_.model().weight_of(next_size(places_[index])) <= kv_capacity_;

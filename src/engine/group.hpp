@@ -8,11 +8,12 @@
 //   enter()    bound sequences move from their worker's FIFO into free slots; where KV space runs out the youngest go
 //              back to the front of the FIFO; the loads of the step stand
 //   ...        the step takes StepTime(envelope)
-//   advance()  every running sequence has one token more
+//   advance()  every running sequence has one token more, or as many as its pace says
 //
 // Source: docs/algorithm.md, "Engine model".
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +26,7 @@
 #include "core/load_model.hpp"
 #include "core/step_calendar.hpp"
 #include "core/units.hpp"
+#include "engine/token_pace.hpp"
 
 namespace balanceroute::engine {
 
@@ -75,6 +77,7 @@ struct StepLoads {
   std::span<const Tokens> loads;  // by worker
   Tokens envelope;
   std::int64_t active = 0;  // sequences in slots
+  Tokens growth{1};         // that each of them generates in it; what is beyond its end is thrown away
 };
 
 // Tokens whose KV a worker must compute anew in a step: those of sequences that were preempted and go on.
@@ -86,9 +89,10 @@ struct Recomputed {
 // Group is G workers with B slots each and a FIFO of bound sequences before them.
 //   Units       load of a worker: sum over its slots of LoadModel::weight_at.
 //   KV space    of a worker: the tokens of its running sequences, the one of this step included and each sequence
-//               rounded up to whole blocks, are at most kv_capacity. The youngest are preempted until that holds; they
-//               keep what they generated and go on from there once they fit again, their KV computed anew (recomputed()
-//               tells how much; what time that takes is the driver's). One sequence alone always runs.
+//               rounded up to whole blocks, are at most kv_capacity (of a step that may bring several, the most). The
+//               youngest are preempted until that holds; they keep what they generated and go on from there once they
+//               fit again, their KV computed anew (recomputed() tells how much; what time that takes is the driver's).
+//               One sequence alone always runs.
 //   Invariants  after enter() a worker has no free slot, or an empty FIFO, or no KV space for the first in it; loads
 //               are exact.
 //   Cost        a step O(G + sequences that enter or leave or whose growth changes), bind() and abort() O(1); memory
@@ -100,7 +104,7 @@ class Group {
   static constexpr Tokens kUnlimited = kUnlimitedKv;
 
   Group(std::size_t workers, std::int64_t slots, Tokens kv_capacity = kUnlimited, Tokens kv_block = Tokens{1},
-        const LoadModel& load_model = {});
+        const LoadModel& load_model = {}, TokenPace pace = {});
 
   // Appends to the worker's FIFO.
   SequenceHandle bind(std::size_t worker, const Sequence& sequence);
@@ -109,12 +113,14 @@ class Group {
   // that enter() told for the running step are not rewritten.
   bool abort(SequenceHandle handle);
 
-  // The three parts of a step. Departures are told in order of entry, entries by worker and then by FIFO, a preempted
-  // sequence that goes on being one more entry.
+  // The three parts of a step. Departures are told in order of their ends, then of entry, entries by worker and then by
+  // FIFO, a preempted sequence that goes on being one more entry.
   std::span<const SequenceMove> leave();
   std::span<const SequenceMove> enter();
   void advance();
 
+  // Tokens that those of the last leave() generated beyond their ends, in all.
+  [[nodiscard]] Tokens thrown_away() const { return thrown_away_; }
   // By the last enter().
   [[nodiscard]] std::span<const SequenceMove> preempted() const { return preempted_; }
   // By the last enter(), one entry a worker, by worker.
@@ -123,7 +129,7 @@ class Group {
   [[nodiscard]] Tokens generated(SequenceHandle handle) const { return generated(places_[handle.index_]); }
 
   // As of the last enter().
-  [[nodiscard]] StepLoads step_loads() const { return {step_loads_, envelope_, step_active_}; }
+  [[nodiscard]] StepLoads step_loads() const { return {step_loads_, envelope_, step_active_, step_growth_}; }
 
   [[nodiscard]] std::size_t workers() const { return workers_.size(); }
   [[nodiscard]] std::int64_t slots() const { return slots_; }
@@ -149,7 +155,7 @@ class Group {
   struct Worker {
     Tokens load{0};
     std::int64_t load_growth = 0;  // tokens a step
-    Tokens kv{0};                  // with the coming token of each; not counted without a limit
+    Tokens kv{0};                  // with the coming tokens of each; not counted without a limit
     std::int64_t kv_growth = 0;
     std::int64_t active = 0;
     std::int64_t queued = 0;
@@ -157,7 +163,7 @@ class Group {
 
   struct Place {
     Sequence sequence;
-    Steps entered{0};
+    Steps entered{0};  // on the clock
     std::uint32_t worker = 0;
     std::uint32_t generation = 0;
     State state = State::free;
@@ -168,16 +174,19 @@ class Group {
   [[nodiscard]] static std::size_t running_list(std::size_t worker) { return 2 * worker + 1; }
   [[nodiscard]] SequenceHandle handle_of(std::uint32_t index) const { return {index, places_[index].generation}; }
   [[nodiscard]] SequenceMove move_of(std::uint32_t index) const;
-  // Tokens of a running sequence: ages are not counted one by one but follow from the step of entry.
-  [[nodiscard]] Tokens generated(const Place& place) const {
+  // Tokens of a running sequence, with those beyond its end: ages are not counted one by one but follow from the
+  // moment of entry.
+  [[nodiscard]] Tokens grown(const Place& place) const {
     if (place.state != State::running) return place.sequence.age;
-    return place.sequence.age + Tokens{(step_ - place.entered).count()};
+    return place.sequence.age + Tokens{(clock_ - place.entered).count()};
   }
-  [[nodiscard]] Tokens size(const Place& place) const { return place.sequence.prompt + generated(place); }
-  // The size with the coming token, which KV space goes by.
-  [[nodiscard]] Tokens next_size(const Place& place) const { return size(place) + Tokens{1}; }
+  [[nodiscard]] Tokens generated(const Place& place) const { return std::min(grown(place), place.sequence.output); }
+  [[nodiscard]] Tokens size(const Place& place) const { return place.sequence.prompt + grown(place); }
+  // The size with the coming tokens, which KV space goes by.
+  [[nodiscard]] Tokens next_size(const Place& place) const { return size(place) + pace_.most(); }
   [[nodiscard]] bool limited() const { return kv_capacity_ != kUnlimited; }
   [[nodiscard]] bool has_space(const Worker& worker, std::uint32_t index) const;
+  void tick();
   void turn_growth();
   void free_space(std::size_t worker);
   void preempt(std::uint32_t index);
@@ -194,7 +203,10 @@ class Group {
   std::vector<Worker> workers_;
   std::int64_t slots_;
   Tokens kv_capacity_;
+  TokenPace pace_;
   Steps step_{0};
+  Steps clock_{0};  // ticks once for each token that a sequence which always runs has generated
+  Steps seen_{0};   // ends up to that moment have been told
   std::int64_t active_ = 0;
   std::int64_t queued_ = 0;
 
@@ -206,6 +218,8 @@ class Group {
   std::vector<Tokens> step_loads_;
   Tokens envelope_{0};
   std::int64_t step_active_ = 0;
+  Tokens step_growth_{1};
+  Tokens thrown_away_{0};
   std::vector<IndexLists::Index> due_;
   std::vector<SequenceMove> moves_;
   std::vector<SequenceMove> preempted_;

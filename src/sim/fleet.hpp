@@ -28,7 +28,8 @@ struct Fleet {
   std::size_t workers = 8;
   std::int32_t slots = 72;
   StepTime step_time;
-  KvSpace kv{};  // of a worker
+  double tokens_per_step = 1;  // of a running sequence
+  KvSpace kv{};                // of a worker
   Tokens kv_block{1};
   LoadModel load_model{};                              // what a worker reads, and what the router counts
   StepTime admission_delay{};                          // from binding to the worker's queue, by prompt tokens
@@ -79,6 +80,7 @@ struct Fleet {
                             .slots = slots,
                             .fixed_ms = step_time.fixed_ms,
                             .per_token_ms = step_time.per_token_ms,
+                            .tokens_per_step = tokens_per_step,
                             .kv_capacity = static_cast<double>(kv.capacity.count())};
     if (step_table) shape.measured_ms = [table = step_table](double load) { return table->milliseconds(load); };
     return shape;

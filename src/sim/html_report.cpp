@@ -21,8 +21,9 @@ std::string block_title(const Block& block) {
 
 std::string step_time_text(const SimulateParams& params) {
   if (!params.step_time_table.empty()) return "as measured in " + html::escaped(params.step_time_table);
-  return fmt::format("{} ms and {} ms more for each thousand tokens that it reads", params.step_time.fixed_ms,
-                     html::short_number(1e3 * params.step_time.per_token_ms));
+  const StepTime line = params.step_time.line();
+  return fmt::format("{} ms and {} ms more for each thousand tokens that it reads", line.fixed_ms,
+                     html::short_number(1e3 * line.per_token_ms));
 }
 
 std::string introduction(const Experiment& experiment) {

@@ -21,7 +21,7 @@ void RunMeter::step(const engine::StepLoads& loads, Nanoseconds duration, Around
   for (const engine::Recomputed& its : around.recomputed) recomputed_ += its.tokens;
   halves_[half_].seconds += time;
   halves_[half_].active_seconds += static_cast<double>(loads.active) * time;
-  tokens_ += loads.active;
+  tokens_ += loads.active * loads.growth.count();
   const std::int64_t free = static_cast<std::int64_t>(fleet_.workers) * fleet_.slots - loads.active;
   slot_seconds_awaited_ += static_cast<double>(std::min(free, static_cast<std::int64_t>(around.waiting))) * time;
   joule_ += group_watts(loads.loads, loads.envelope) * time;

@@ -66,6 +66,8 @@ class RunMeter {
   };
   // One step of one group.
   void step(const engine::StepLoads& loads, Nanoseconds duration, Around around);
+  // Tokens of measured steps that were beyond the ends of their answers.
+  void thrown_away(Tokens tokens) { tokens_ -= tokens.count(); }
   // One group had nothing to do.
   void idle(Nanoseconds duration);
 

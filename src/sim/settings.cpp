@@ -66,6 +66,7 @@ nlohmann::ordered_json settings_of(PolicyParams policy) {
 
 nlohmann::ordered_json settings_of(SimulateParams params, const PolicyParams& policy) {
   params.policy_settings = with_preset(policy);  // what auto came to
+  params.step_time = params.step_time.resolved();
   Json settings = Json::object();
   SettingsWriter writer{settings};
   params.visit_settings(writer);

@@ -52,6 +52,10 @@ void SimulateParams::visit_settings(ParamVisitor& visitor) {
                           {1, std::numeric_limits<std::int64_t>::max()});
   visitor.flag({"skip_bad_rows", "Leave out and count bad rows of the trace instead of refusing it."}, skip_bad_rows);
   step_time.visit_params(visitor);
+  visitor.real({"tokens_per_step",
+                "Tokens that a running sequence generates in a step, on average: more than 1 with speculative "
+                "decoding. Policies then look ahead by tokens instead of steps."},
+               tokens_per_step, {1, engine::TokenPace::kMost});
   visitor.text({"step_time_table",
                 "CSV file of measured step times (tokens,ms) that replace the line of fixed_ms and per_token_ms."},
                step_time_table);
@@ -87,6 +91,7 @@ Fleet SimulateParams::fleet(std::size_t workers_of_group) const {
               .workers = workers_of_group,
               .slots = static_cast<std::int32_t>(slots),
               .step_time = step_time.line(),
+              .tokens_per_step = tokens_per_step,
               .kv = kv.space(),
               .kv_block = Tokens{kv.block_size},
               .load_model = load_model.model(),
@@ -107,7 +112,7 @@ std::expected<void, std::string> validate(const SimulateParams& params) {
                            " * --slots " + std::to_string(params.slots) + ": expected at most " +
                            std::to_string(kMostSlots) + " slots in all");
   }
-  if (params.step_time.fixed_ms == 0 && params.step_time.per_token_ms == 0) {
+  if (const StepTime line = params.step_time.line(); line.fixed_ms == 0 && line.per_token_ms == 0) {
     return std::unexpected("--fixed-ms = 0 and --per-token-ms = 0: expected a step to take some time");
   }
   if (const KvSpace space = params.kv.space(); space.reserve >= space.capacity) {

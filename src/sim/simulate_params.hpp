@@ -35,6 +35,7 @@ struct SimulateParams {
   std::int64_t limit = kAll;
   bool skip_bad_rows = false;
   engine::StepTimeParams step_time;
+  double tokens_per_step = 1;
   std::string step_time_table;
   KvParams kv;
   LoadModelParams load_model;

@@ -163,9 +163,12 @@ void Simulation::count_idle(Group& group, Nanoseconds now) {
 
 void Simulation::end_step(Group& group) {
   const Nanoseconds now = group.wake;
+  const Steps grown{group.engine.step_loads().growth.count()};
   group.engine.advance();
-  router_.advance(group.id, Steps{1});
-  for (const engine::SequenceMove& left : group.engine.leave()) {
+  router_.advance(group.id, grown);
+  const auto leaving = group.engine.leave();
+  if (group.measured) meter_.thrown_away(group.engine.thrown_away());
+  for (const engine::SequenceMove& left : leaving) {
     Running& running = group.running[left.handle.index()];
     running.lease.finish(running.lengths.output);
     truth_->forget(left.id);

@@ -2,11 +2,12 @@
 //
 // The router is the one that routes live traffic, the group the one that the emulator drives. A group's step, in order:
 // what finished leaves, the router decides, what it admitted enters, the step lasts as the most loaded worker needs,
-// every running sequence has one token more. Requests that arrive during a step are seen at its end (of several groups:
-// at the first end of any), after what finished has left, so that every kind of policy decides on the newest state. A
-// group with nothing to do looks as a request arrives. What was admitted enters once it has been handed over
-// (Fleet::admission_delay), its slot being held meanwhile; a request that an immediate policy bound is handed over
-// while it waits. No I/O, no clock, no threads.
+// every running sequence has one token more, or as many as speculation brings (Fleet::tokens_per_step): to the router
+// these are as many steps, so that its looks ahead are in tokens of a sequence. Requests that arrive during a step are
+// seen at its end (of several groups: at the first end of any), after what finished has left, so that every kind of
+// policy decides on the newest state. A group with nothing to do looks as a request arrives. What was admitted enters
+// once it has been handed over (Fleet::admission_delay), its slot being held meanwhile; a request that an immediate
+// policy bound is handed over while it waits. No I/O, no clock, no threads.
 #pragma once
 
 #include <cstddef>
@@ -91,7 +92,8 @@ class Simulation {
 
   struct Group {
     Group(GroupId its_id, const Fleet& fleet)
-        : id{its_id}, engine{fleet.workers, fleet.slots, fleet.kv.capacity, fleet.kv_block, fleet.load_model} {}
+        : id{its_id}, engine{fleet.workers,  fleet.slots,      fleet.kv.capacity,
+                             fleet.kv_block, fleet.load_model, engine::TokenPace{fleet.tokens_per_step}} {}
 
     GroupId id;
     engine::Group engine;

@@ -28,12 +28,12 @@ double token_steps(const TraceRequest& request, const LoadModel& model) {
   return sum;
 }
 
-// From below, by steps that end within the slots: n -> tokens_per_ms * T(n*w) rises with n.
-double least_fixed_point(const LengthStatistics& lengths, const FleetShape& fleet, double tokens_per_ms, double slots) {
+// From below, by steps that end within the slots: n -> steps_per_ms * T(n*w) rises with n.
+double least_fixed_point(const LengthStatistics& lengths, const FleetShape& fleet, double steps_per_ms, double slots) {
   constexpr int kMostTurns = 100'000;
   double active = 0;
   for (int turn = 0; turn < kMostTurns; ++turn) {
-    const double next = tokens_per_ms * fleet.step_ms(active * lengths.busy_slot_weight);
+    const double next = steps_per_ms * fleet.step_ms(active * lengths.busy_slot_weight);
     if (next >= slots) return slots;
     if (next - active < 1e-9) break;
     active = next;
@@ -79,16 +79,17 @@ double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fl
   assert(lengths.mean_output > 0);
   const double slots = usable_slots(lengths, fleet);
   const double step_ms = fleet.step_ms(slots * lengths.busy_slot_weight);
-  return static_cast<double>(fleet.workers) * slots / (lengths.mean_output * step_ms / 1e3);
+  return static_cast<double>(fleet.workers) * slots / (fleet.steps_for(lengths.mean_output) * step_ms / 1e3);
 }
 
 double balanced_active(const LengthStatistics& lengths, const FleetShape& fleet, double rate_per_second) {
-  // Tokens that one worker has to generate in a millisecond.
-  const double tokens_per_ms = rate_per_second / static_cast<double>(fleet.workers) * lengths.mean_output / 1e3;
+  // Steps that the sequences of one worker need in a millisecond, all together.
+  const double steps_per_ms =
+      rate_per_second / static_cast<double>(fleet.workers) * fleet.steps_for(lengths.mean_output) / 1e3;
   const double slots = usable_slots(lengths, fleet);
-  if (fleet.measured_ms) return least_fixed_point(lengths, fleet, tokens_per_ms, slots);
-  const double left = 1 - tokens_per_ms * fleet.per_token_ms * lengths.busy_slot_weight;
-  return left > 0 ? std::min(slots, tokens_per_ms * fleet.fixed_ms / left) : slots;
+  if (fleet.measured_ms) return least_fixed_point(lengths, fleet, steps_per_ms, slots);
+  const double left = 1 - steps_per_ms * fleet.per_token_ms * lengths.busy_slot_weight;
+  return left > 0 ? std::min(slots, steps_per_ms * fleet.fixed_ms / left) : slots;
 }
 
 }  // namespace balanceroute::trace

@@ -36,21 +36,25 @@ struct FleetShape {
   std::int64_t slots = 1;  // of one worker
   double fixed_ms = 0;     // step time = fixed + per_token * load of a worker
   double per_token_ms = 0;
+  double tokens_per_step = 1;                                    // of each sequence
   double kv_capacity = std::numeric_limits<double>::infinity();  // tokens of one worker
   std::function<double(double)> measured_ms{};  // step time by load, in the line's place; never falling
 
   [[nodiscard]] double step_ms(double load) const {
     return measured_ms ? measured_ms(load) : fixed_ms + per_token_ms * load;
   }
+  // That a sequence needs for so many tokens, on average: its last step is filled by half.
+  [[nodiscard]] double steps_for(double tokens) const { return (tokens + (tokens_per_step - 1) / 2) / tokens_per_step; }
 };
 
 // Requests a second that the fleet finishes with every slot always busy and all loads equal:
-// G*B / (mean_o * T(B*w)), T being the time of a step, fixed + per_token*load; B is no more than the KV space has room
-// for, kv_capacity over the mean KV space of a busy slot. True load is the arrival rate over this.
+// G*B / (n * T(B*w)), n being the steps of a mean output, as many as it has tokens where a step brings one, and T the
+// time of a step, fixed + per_token*load; B is no more than the KV space has room for, kv_capacity over the mean KV
+// space of a busy slot. True load is the arrival rate over this.
 [[nodiscard]] double capacity_per_second(const LengthStatistics& lengths, const FleetShape& fleet);
 
 // Sequences that run on a worker, on average, at so many arrivals a second if all loads are equal: the n at which a
-// worker's share of the arrivals finishes in steps of n sequences, n = rate/G * mean_o * T(n*w), the least such, or
+// worker's share of the arrivals finishes in steps of n sequences, n = rate/G * steps * T(n*w), the least such, or
 // all slots if that is more than there are.
 [[nodiscard]] double balanced_active(const LengthStatistics& lengths, const FleetShape& fleet, double rate_per_second);
 

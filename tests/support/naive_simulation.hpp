@@ -116,6 +116,7 @@ class NaiveSimulation {
     std::optional<std::int64_t> wake_ns;  // none: sleeps until a request comes
     bool stepping = false;
     bool measured = false;
+    std::int64_t steps = 0;  // done
   };
 
   [[nodiscard]] bool measuring() const { return arrived_ > arrivals_.size() / 10; }
@@ -149,11 +150,16 @@ class NaiveSimulation {
     for (const std::size_t i : running(group, worker)) sum += weight(tokens_of(i));
     return sum;
   }
-  // KV space of those in that state, each with the token that it is about to generate.
+  // KV space of those in that state, each with the most that it may be about to generate.
   [[nodiscard]] std::int64_t space_of(std::size_t group, std::size_t worker, State state) const {
     std::int64_t sum = 0;
-    for (const std::size_t i : in_state(state, group, worker)) sum += in_blocks(tokens_of(i) + 1);
+    for (const std::size_t i : in_state(state, group, worker)) sum += in_blocks(tokens_of(i) + most_growth());
     return sum;
+  }
+  [[nodiscard]] std::int64_t most_growth() const { return std::llround(std::ceil(fleet_.tokens_per_step)); }
+  // Tokens of a sequence in so many steps.
+  [[nodiscard]] std::int64_t tokens_in(std::int64_t steps) const {
+    return static_cast<std::int64_t>(std::floor(fleet_.tokens_per_step * static_cast<double>(steps)));
   }
   [[nodiscard]] std::int64_t in_blocks(std::int64_t tokens) const {
     const std::int64_t block = fleet_.kv_block.count();
@@ -372,26 +378,30 @@ class NaiveSimulation {
   }
 
   void finish_step(std::size_t group, std::int64_t now_ns) {
+    const std::int64_t grown = tokens_in(groups_[group].steps + 1) - tokens_in(groups_[group].steps);
+    ++groups_[group].steps;
     for (Request& request : requests_) {
       if (request.group != group || !holds_slot(request)) continue;
-      if (request.state == State::running) ++request.generated;
-      if (request.growing) ++request.booked;
+      if (request.state == State::running) request.generated += grown;
+      if (request.growing) request.booked += grown;
     }
-    policy_->stepped(GroupId{static_cast<std::uint32_t>(group)}, Steps{1});
+    policy_->stepped(GroupId{static_cast<std::uint32_t>(group)}, Steps{grown});
     std::vector<std::size_t> ended;
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       const Request& request = requests_[i];
       const bool runs = request.state == State::running && request.group == group;
-      if (runs && request.generated == request.arrival.output.count()) ended.push_back(i);
+      if (runs && request.generated >= request.arrival.output.count()) ended.push_back(i);
     }
-    std::ranges::sort(ended, {}, [this](std::size_t i) { return requests_[i].entry; });
+    std::ranges::sort(ended, {}, [this](std::size_t i) {
+      return std::pair{requests_[i].arrival.output.count() - requests_[i].generated, requests_[i].entry};
+    });
     for (const std::size_t i : ended) finish(i, groups_[group].measured, now_ns);
   }
 
   void finish(std::size_t index, bool measured, std::int64_t now_ns) {
     Request& request = requests_[index];
     request.state = State::gone;
-    policy_->left(RequestId{index}, Tokens{request.generated}, LeaseEnd::finished);
+    policy_->left(RequestId{index}, request.arrival.output, LeaseEnd::finished);
     const std::int64_t after_first = request.arrival.output.count() - 1;
     if (!request.timed || !measured || after_first == 0) return;
     tpots.push_back(static_cast<double>(now_ns - request.first_token_ns) / 1e6 / static_cast<double>(after_first));
@@ -562,7 +572,7 @@ class NaiveSimulation {
       const auto queue = in_state(State::queued, group, worker);
       if (queue.empty()) return;
       const auto first = std::ranges::min(queue, {}, [this](std::size_t i) { return requests_[i].place; });
-      const std::int64_t space = space_of(group, worker, State::running) + in_blocks(tokens_of(first) + 1);
+      const std::int64_t space = space_of(group, worker, State::running) + in_blocks(tokens_of(first) + most_growth());
       if (!running(group, worker).empty() && space > fleet_.kv.capacity.count()) return;
       requests_[first].state = State::running;
       requests_[first].entry = ++entries_;

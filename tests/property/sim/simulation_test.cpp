@@ -51,6 +51,7 @@ Fleet some_fleet(int longest_prompt) {
       .workers = *rc::gen::inRange<std::size_t>(2, 5),
       .slots = *rc::gen::inRange(1, 5),
       .step_time = {.fixed_ms = 10, .per_token_ms = *rc::gen::element(0.0, 1e-4, 1e-2)},
+      .tokens_per_step = *rc::gen::element(1.0, 1.0, 1.5, 2.25),
       .kv = *rc::gen::element(KvSpace{}, KvSpace{largest_request, reserve}, KvSpace{largest_request * 2, reserve}),
       .kv_block = block,
       .load_model = *rc::gen::element(LoadModel{}, LoadModel{}, LoadModel::paged(Tokens{16}),

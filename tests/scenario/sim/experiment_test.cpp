@@ -73,7 +73,8 @@ double rate_per_second(const SimulateParams& params, const Experiment& experimen
   const Fleet fleet{.groups = 1,
                     .workers = static_cast<std::size_t>(params.workers.front()),
                     .slots = static_cast<std::int32_t>(params.slots),
-                    .step_time = params.step_time.line()};
+                    .step_time = params.step_time.line(),
+                    .tokens_per_step = params.tokens_per_step};
   return params.loads.front() * trace::capacity_per_second(experiment.lengths(), fleet.shape());
 }
 
@@ -83,11 +84,12 @@ TEST(TrueLoad, IsTheShareOfBusySlotsWhenStepsAreAllAlike) {
   params.policies = {"least_tokens"};
   params.step_time = {.fixed_ms = 15, .per_token_ms = 0};
   params.repeat = 6;
-  for (const double load : {0.8, 0.95}) {
+  for (const auto& [load, tokens_per_step] : {std::pair{0.8, 1.0}, {0.95, 1.0}, {0.8, 3.5}}) {
     params.loads = {load};
+    params.tokens_per_step = tokens_per_step;
     const RunResult result = only_result(params);
     EXPECT_FALSE(result.non_stationary);
-    EXPECT_NEAR(result.busy_fraction / load, 1, 0.03) << load;
+    EXPECT_NEAR(result.busy_fraction / load, 1, 0.03) << load << " at " << tokens_per_step;
   }
 }
 
@@ -119,8 +121,8 @@ TEST(TrueLoad, IsThatOfPerfectlyBalancedWorkers) {
     const double active = trace::balanced_active(experiment.lengths(),
                                                  {.workers = 1,
                                                   .slots = params.slots,
-                                                  .fixed_ms = params.step_time.fixed_ms,
-                                                  .per_token_ms = params.step_time.per_token_ms},
+                                                  .fixed_ms = params.step_time.line().fixed_ms,
+                                                  .per_token_ms = params.step_time.line().per_token_ms},
                                                  rate_per_second(params, experiment));
     EXPECT_FALSE(result.non_stationary);
     EXPECT_NEAR(result.active_mean / active, 1, 0.03) << load;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace balanceroute::engine {
@@ -54,6 +55,44 @@ TEST(Group, SequenceReadsItsPromptAndWhatItGenerated) {
   EXPECT_THAT(step(group).left, ElementsAre(7));
   EXPECT_THAT(loads(group), ElementsAre(0));
   EXPECT_EQ(group.active(), 0);
+}
+
+// Law: with speculation a step brings each sequence the whole tokens of mean * steps, so that fractions neither get
+// lost nor pile up; what goes beyond an end is thrown away, and said to be.
+TEST(Group, StepsMayBringSeveralTokens) {
+  Group group{1, 2, Group::kUnlimited, Tokens{1}, {}, TokenPace{2.5}};
+  group.bind(0, sequence(7, 10, 7));
+  std::vector<std::int64_t> told;
+  for (int i = 0; i < 3; ++i) {
+    step(group);
+    told.push_back(group.step_loads().loads[0].count());
+  }
+  EXPECT_THAT(told, ElementsAre(10, 12, 15));  // 2.5, 5, 7.5 tokens
+  EXPECT_THAT(step(group).left, ElementsAre(7));
+  EXPECT_EQ(group.thrown_away(), Tokens{0});
+  group.bind(0, sequence(8, 10, 1));
+  step(group);
+  EXPECT_EQ(group.step_loads().growth, Tokens{2});  // 12.5 after 10
+  EXPECT_THAT(step(group).left, ElementsAre(8));
+  EXPECT_EQ(group.thrown_away(), Tokens{1});
+  EXPECT_EQ(group.load(0), Tokens{0});
+}
+
+// Law: steps bring the mean in the long run, to a millionth, and any of them one of its two neighbours.
+TEST(TokenPace, KeepsToItsMean) {
+  for (const double mean : {1.0, 1.1, 1.7, 2.0, 3.99, TokenPace::kMost}) {
+    const TokenPace pace{mean};
+    constexpr std::int64_t kSteps = 100'000;
+    Tokens sum{0};
+    for (Steps step{0}; step < Steps{kSteps}; step += Steps{1}) {
+      const Tokens grown = pace.after(step);
+      EXPECT_LT(std::abs(static_cast<double>(grown.count()) - mean), 1);
+      EXPECT_LE(grown, pace.most());
+      sum += grown;
+    }
+    EXPECT_NEAR(static_cast<double>(sum.count()) / kSteps, mean, 2e-5);
+    EXPECT_EQ(pace.most(), Tokens{static_cast<std::int64_t>(std::ceil(mean))});
+  }
 }
 
 // Law: a sequence bound at an age reads prompt + age at once and only generates the rest.

@@ -90,7 +90,9 @@ TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
   EXPECT_NE(ttft([](SimulateParams& p) { p.warm_start = false; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.arrivals = "trace"; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.fixed_ms = 20; }), plain);
-  EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.per_token_ms *= 2; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.per_token_ms = 2e-4; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.step_time.step_time = "slow"; }), plain);
+  EXPECT_NE(ttft([](SimulateParams& p) { p.tokens_per_step = 1.5; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.kv.capacity_tokens = 60'000; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.kv.reserve_tokens = 20'000; }), plain);
   EXPECT_NE(ttft([](SimulateParams& p) { p.kv.block_size = 1024; }), plain);
@@ -111,6 +113,17 @@ TEST(Experiment, EverySettingOfTheModelChangesTheRun) {
   EXPECT_NE(ttft([](SimulateParams& p) { p.prefill_kv_tokens = 100; }), plain);
   const auto preempting = [](SimulateParams& p) { p.kv.capacity_tokens = 20'000, p.kv.reserve_tokens = 0; };
   EXPECT_NE(ttft([&](SimulateParams& p) { preempting(p), p.recompute_per_token_ms = 1; }), ttft(preempting));
+}
+
+// Law: a named step time is the numbers it stands for, and either of them may be set beside it.
+TEST(Experiment, StepTimesHaveNames) {
+  const auto line = [](const engine::StepTimeParams& params) {
+    return std::pair{params.line().fixed_ms, params.line().per_token_ms};
+  };
+  EXPECT_EQ(line({}), (std::pair{9.775, 1.00525e-4}));
+  EXPECT_EQ(line({.step_time = "slow"}), (std::pair{60.0, 4e-5}));
+  EXPECT_EQ(line({.step_time = "slow", .fixed_ms = 0}), (std::pair{0.0, 4e-5}));
+  EXPECT_EQ(line({.per_token_ms = 0}), (std::pair{9.775, 0.0}));
 }
 
 // Law: br_fit is told how long steps are, unless it was set otherwise.

@@ -76,7 +76,9 @@ TEST(JsonReport, NamesEveryFigure) {
   EXPECT_EQ(told["energy_joule_per_token"], result.energy_joule_per_token);
   EXPECT_EQ(told["settings"]["r_max"], 4);
   EXPECT_EQ(told["settings"]["greedy_threshold"], "auto");
+  EXPECT_EQ(told["settings"]["step_time"], "published");
   EXPECT_EQ(told["settings"]["fixed_ms"], 9.775);
+  EXPECT_EQ(told["settings"]["tokens_per_step"], 1);
   EXPECT_FALSE(told.contains("took_s"));
 }
 

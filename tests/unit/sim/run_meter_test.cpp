@@ -52,6 +52,16 @@ TEST(RunMeter, ComparesStepsWithTheirMeanLoad) {
   EXPECT_NEAR(result.busy_fraction, result.active_mean / 4, 1e-12);
 }
 
+// Law: throughput is of the tokens that answers keep: all that a step brings, less what is beyond their ends.
+TEST(RunMeter, CountsTheTokensThatAreKept) {
+  RunMeter meter{kFleet};
+  const std::vector<Tokens> loads{Tokens{30}, Tokens{30}};
+  meter.step({.loads = loads, .envelope = Tokens{30}, .active = 3, .growth = Tokens{2}}, std::chrono::milliseconds{40},
+             {});
+  meter.thrown_away(Tokens{1});
+  EXPECT_NEAR(meter.result().throughput_tokens_per_s, 5 / 0.040, 1e-9);
+}
+
 // Law: the time that workers wait is by their own measured step times, which need not lie on a line.
 //   loads 30, 10: the step takes 40 ms, the other worker needs 12 ms of it.
 TEST(RunMeter, TakesMeasuredStepTimes) {
