@@ -62,6 +62,37 @@ TEST(Eligibility, WithdrawsFromTheParked) {
   EXPECT_EQ(eligibility.release_parked()->id, RequestId{3});
 }
 
+Candidate with_turn(Eligibility& eligibility, const Request& request) {
+  Candidate candidate{.request = request, .weight = Tokens{10}};
+  eligibility.give_turn(candidate);
+  return candidate;
+}
+
+// Law: one that is withdrawn after it entered makes room in the quota, and its tenant's next one has its turn.
+TEST(Eligibility, AWithdrawnRequestCostsItsTenantNothing) {
+  Eligibility eligibility;
+  const TenantId tenant = eligibility.add_tenant({.quota = 3});
+  EXPECT_TRUE(eligibility.enters(request(1, tenant, 3)));
+  const Candidate first = with_turn(eligibility, request(1, tenant, 3));
+  EXPECT_FALSE(eligibility.enters(request(2, tenant, 2)));
+  eligibility.withdrawn(first);
+  EXPECT_EQ(eligibility.release_parked()->id, RequestId{2});
+  EXPECT_EQ(with_turn(eligibility, request(2, tenant, 2)).start, first.start);
+}
+
+// Law: a tenant that comes when others have been served begins there: it is not owed what it did not ask for.
+TEST(Eligibility, ATenantIsOwedNothingForTheTimeBefore) {
+  Eligibility eligibility;
+  const TenantId late = eligibility.add_tenant({});
+  Candidate last;
+  for (std::uint64_t id = 0; id < 3; ++id) {
+    last = with_turn(eligibility, request(id));
+    eligibility.served(last);
+  }
+  EXPECT_GT(last.start, 0);
+  EXPECT_EQ(with_turn(eligibility, request(9, late)).start, last.start);
+}
+
 // Law: a higher class goes first; within a class tenants take turns by weight; a late one goes before all.
 TEST(Eligibility, TurnsGoByClassThenShare) {
   Eligibility eligibility;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "policy/registry.hpp"
@@ -181,6 +182,25 @@ TEST(Router, QueueOfALeavingWorkerIsBoundAnew) {
   EXPECT_EQ(order, (std::vector<std::uint64_t>{0, 1, 4}));
 }
 
+std::vector<std::uint64_t> ids_of(std::span<const Candidate> row) {
+  std::vector<std::uint64_t> ids;
+  for (const Candidate& candidate : row) ids.push_back(candidate.request.id.value());
+  return ids;
+}
+
+// Law: what several queues held is bound anew in order of arrival, not queue by queue: when a group is suspect, and
+// when the policy is exchanged.
+TEST(Router, SeveralQueuesAreBoundAnewInOneOrder) {
+  Fleet fleet{"round_robin", {1, 1}};
+  fleet.add_group({1, 1});
+  for (std::uint64_t id = 0; id < 8; ++id) fleet.submit(id, 10);
+  fleet.router.set_policy(policy_named("round_robin"));
+  EXPECT_EQ(ids_of(fleet.router.queued_at(WorkerId{0})), (std::vector<std::uint64_t>{0, 4}));
+  ASSERT_TRUE(fleet.router.declare_dead(WorkerId{0}));  // 0, 1, 4, 5 move
+  EXPECT_EQ(ids_of(fleet.router.queued_at(WorkerId{2})), (std::vector<std::uint64_t>{0, 2, 4, 6}));
+  EXPECT_EQ(ids_of(fleet.router.queued_at(WorkerId{3})), (std::vector<std::uint64_t>{1, 3, 5, 7}));
+}
+
 // Law: while no worker takes admissions requests wait unbound, and are bound when one does.
 TEST(Router, UnboundRequestsWaitInThePool) {
   Fleet fleet{"least_tokens", {2, 2}};
@@ -231,8 +251,8 @@ TEST(Router, PolicyMayBeExchanged) {
   EXPECT_EQ(fleet.router.queued_at(WorkerId{0}).size(), 1U);
 }
 
-// A group where a request of two sequences has become late while every worker was full, and a narrow one waits behind
-// it. The higher a worker's number, the less its requests read.
+// A group where a request of two sequences has become late while every worker was full, and a narrow one has come
+// since. The higher a worker's number, the less its requests read.
 class WideLateRequest : public testing::Test {
  protected:
   static constexpr std::uint64_t kWide = 100;
@@ -249,8 +269,8 @@ class WideLateRequest : public testing::Test {
       }
     }
     ASSERT_TRUE(router.submit({.id = RequestId{kWide}, .prompt = Tokens{10}, .sequences = 2}));
-    ASSERT_TRUE(router.submit({.id = RequestId{kNarrow}, .prompt = Tokens{10}}));
     router.set_now(std::chrono::milliseconds{1500});
+    ASSERT_TRUE(router.submit({.id = RequestId{kNarrow}, .prompt = Tokens{10}}));
   }
   void end_one(std::uint32_t worker) { running[worker].pop_back(); }
   Placed round() {
@@ -309,6 +329,135 @@ TEST_F(WideLateRequest, FreesTheWorkerThatWasKept) {
   EXPECT_EQ(round(), (Placed{}));
   EXPECT_TRUE(router.withdraw(RequestId{kWide}));
   EXPECT_EQ(round(), (Placed{{kNarrow, 0}}));
+}
+
+// One group of one worker with one slot, under br_0; requests are late after a second.
+class OneSlot : public testing::Test {
+ protected:
+  void set_up(std::optional<std::chrono::nanoseconds> max_wait) {
+    router.emplace("fleet", policy_named("br_0"), 1, RouterSettings{.books = {}, .max_wait = max_wait});
+    group = router->add_group("group");
+    router->add_worker(group, "http://host", 0, 1).value();
+  }
+  void submit(std::uint64_t id, TenantId tenant = kDefaultTenant) {
+    ASSERT_TRUE(router->submit({.id = RequestId{id}, .prompt = Tokens{10}, .tenant = tenant}));
+  }
+  // Ends what runs and runs a round: the rule by which the next one is placed.
+  Stage next() {
+    running.release();
+    const auto admissions = router->round(group);
+    if (admissions.size() != 1) return Stage::bound;
+    running = std::move(admissions.front().lease);
+    return admissions.front().stage;
+  }
+  [[nodiscard]] std::vector<std::uint64_t> pooled() const {
+    std::vector<std::uint64_t> ids;
+    for (const Candidate& candidate : router->pooled()) ids.push_back(candidate.request.id.value());
+    return ids;
+  }
+
+  std::optional<Router> router;
+  GroupId group;
+  Lease running;
+};
+
+// Law: a request is late when it has waited for longer than it may, and not before.
+TEST_F(OneSlot, ARequestIsLateOnceItHasWaitedLonger) {
+  set_up(std::chrono::seconds{1});
+  submit(1);
+  submit(2);
+  router->set_now(std::chrono::seconds{1});
+  EXPECT_EQ(next(), Stage::work_conserving);
+  router->set_now(std::chrono::seconds{1} + std::chrono::nanoseconds{1});
+  EXPECT_EQ(next(), Stage::late);
+}
+
+// Law: one that left and came again has waited since it came again.
+TEST_F(OneSlot, WaitingBeginsAnewWithARequest) {
+  set_up(std::chrono::seconds{1});
+  submit(1);
+  ASSERT_TRUE(router->withdraw(RequestId{1}));
+  router->set_now(std::chrono::milliseconds{900});
+  submit(1);
+  router->set_now(std::chrono::milliseconds{1500});
+  EXPECT_EQ(next(), Stage::work_conserving);
+}
+
+// Law: left to itself the router is the more patient the slower requests are placed.
+TEST_F(OneSlot, PatienceGoesByTheRateOfAdmissions) {
+  set_up(std::nullopt);
+  for (std::uint64_t id = 0; id < 12; ++id) submit(id);
+  EXPECT_EQ(next(), Stage::work_conserving);
+  router->set_now(std::chrono::seconds{11});  // 11 wait, one a 11 s is placed
+  EXPECT_EQ(next(), Stage::work_conserving);
+}
+
+// Law: what is parked does not wait for a worker, and makes nobody patient.
+TEST_F(OneSlot, PatienceDoesNotCountTheParked) {
+  set_up(std::nullopt);
+  const TenantId tenant = router->add_tenant({.quota = 1});
+  for (std::uint64_t id = 0; id < 21; ++id) submit(id);
+  for (int served = 0; served < 20; ++served) next();
+  for (std::uint64_t id = 100; id < 200; ++id) submit(id, tenant);
+  router->set_now(std::chrono::seconds{11});  // 2 wait, 20 were placed in 11 s
+  EXPECT_EQ(next(), Stage::late);
+}
+
+// Law: the router tells the shares who was served: a tenant that comes later takes turns with the others at once, and
+// is not paid for the time before.
+TEST_F(OneSlot, WhoComesLaterTakesTurns) {
+  set_up(std::nullopt);
+  const TenantId late = router->add_tenant({});
+  for (std::uint64_t id = 0; id < 5; ++id) submit(id);
+  for (int served = 0; served < 3; ++served) next();
+  for (std::uint64_t id = 10; id < 13; ++id) submit(id, late);
+  EXPECT_EQ(pooled(), (std::vector<std::uint64_t>{10, 3, 11, 4, 12}));
+}
+
+// Law: a quota counts what runs, whoever brought it there, until it ends, sequence by sequence.
+TEST(Router, QuotasCountWhatRuns) {
+  Router router{"fleet", policy_named("br_0"), 1};
+  const GroupId group = router.add_group("group");
+  const WorkerId worker = router.add_worker(group, "http://host", 0, 8).value();
+  const TenantId tenant = router.add_tenant({.quota = 2});
+  const auto request = [&](std::uint64_t id, std::int32_t sequences) {
+    return Request{.id = RequestId{id}, .prompt = Tokens{10}, .sequences = sequences, .tenant = tenant};
+  };
+  Lease adopted = router.adopt(worker, request(1, 2)).value();
+  ASSERT_TRUE(router.submit(request(2, 1)));
+  ASSERT_TRUE(router.submit(request(3, 1)));
+  EXPECT_TRUE(router.round(group).empty());
+  EXPECT_EQ(router.parked(), 2U);
+  adopted.finish_one(Tokens{5});
+  Lease second = std::move(router.round(group).front().lease);
+  EXPECT_EQ(router.parked(), 1U);
+  second.finish(Tokens{1});
+  EXPECT_EQ(router.round(group).front().request.id, RequestId{3});
+}
+
+// Law: a request that is taken back makes room in its tenant's quota.
+TEST(Router, AWithdrawnRequestMakesRoomInItsQuota) {
+  Fleet fleet{"br_0", {1}};
+  const TenantId tenant = fleet.router.add_tenant({.quota = 1});
+  for (std::uint64_t id = 1; id < 3; ++id) {
+    ASSERT_TRUE(fleet.router.submit({.id = RequestId{id}, .prompt = Tokens{10}, .tenant = tenant}));
+  }
+  EXPECT_EQ(fleet.router.parked(), 1U);
+  ASSERT_TRUE(fleet.router.withdraw(RequestId{1}));
+  EXPECT_EQ(fleet.round(), (Placed{{2, 0}}));
+}
+
+// Law: of equally loaded workers a late request takes the first.
+TEST(Router, LateTiesGoToTheFirstWorker) {
+  Router router{"fleet", policy_named("br_0"), 1, {.books = {}, .max_wait = std::chrono::seconds{0}}};
+  const GroupId group = router.add_group("group");
+  for (std::int32_t rank = 0; rank < 2; ++rank) router.add_worker(group, "http://host", rank, 1).value();
+  ASSERT_TRUE(router.submit({.id = RequestId{1}, .prompt = Tokens{10}}));
+  router.set_now(std::chrono::seconds{1});
+  const auto admissions = router.round(group);
+  ASSERT_EQ(admissions.size(), 1U);
+  EXPECT_EQ(admissions[0].stage, Stage::late);
+  EXPECT_EQ(admissions[0].worker, WorkerId{0});
 }
 
 // Law: one pool serves all groups; the group with the least load per slot is asked first.
@@ -373,6 +522,15 @@ TEST(Router, AdmissionsCarryTheirReasons) {
     ASSERT_TRUE(admission.runner_up);
     EXPECT_NE(admission.runner_up->worker, admission.worker);
   }
+}
+
+// Law: of equally good other workers the first is the runner-up.
+TEST(Router, TiesForRunnerUpGoToTheFirst) {
+  Fleet fleet{"least_tokens", {1, 1, 1}};
+  fleet.submit(7, 40);
+  const auto admissions = fleet.router.round(fleet.group, true);
+  ASSERT_EQ(admissions.size(), 1U);
+  EXPECT_EQ(admissions[0].runner_up->worker, admissions[0].worker == WorkerId{0} ? WorkerId{1} : WorkerId{0});
 }
 
 TEST(Router, UnknownWorkersAreRefused) {
