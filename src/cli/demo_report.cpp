@@ -114,6 +114,19 @@ std::string reason(const DemoRun& run, const Compared& compared) {
   return "beyond what the simulated starts differ by, and no step was late";
 }
 
+// More late steps than that, and a run's times and throughput are the machine's.
+constexpr double kMostLateSteps = 0.05;
+
+std::string lateness(const std::vector<DemoRun>& runs) {
+  const auto late =
+      std::ranges::count_if(runs, [](const DemoRun& run) { return run.engines.late_steps_fraction > kMostLateSteps; });
+  if (late == 0) return {};
+  return fmt::format(
+      "In {} of {} runs more than {:.0f} % of the steps ended late: their times and tokens/s are this "
+      "machine's and say nothing of the policies.\n",
+      late, runs.size(), 100 * kMostLateSteps);
+}
+
 std::string table_row(const DemoRun& run) {
   return fmt::format("  {:<20} {:>7.1f} {:>9.1f} {:>9.0f} {:>10.1f} {:>10.0f} {:>9.0f} {:>7} {:>7.1f}\n",
                      run.setup.policy, 100 * run.engines.barrier_idle_fraction, 100 * run.engines.load_idle_fraction,
@@ -200,7 +213,7 @@ std::string demo_table(const std::vector<DemoRun>& runs) {
     for (const DemoRun& run : part) out += table_row(run);
     if (const std::string said = verdict(part); !said.empty()) verdicts += said + "\n";
   }
-  return out + verdicts;
+  return out + verdicts + lateness(runs);
 }
 
 std::string demo_comparison(const std::vector<DemoRun>& runs) {

@@ -41,6 +41,12 @@ TEST(DemoComparison, WhatIsApartIsExplained) {
   EXPECT_THAT(demo_comparison({run_of(0.15, {0.08, 0.14})}), HasSubstr("beyond what the simulated starts differ by"));
 }
 
+// Law: above one late step in twenty a run is called worthless, up to there it is not.
+TEST(DemoTable, LateRunsAreCalledSo) {
+  EXPECT_THAT(demo_table({run_of(0.1, {0.1}, 0.05)}), Not(HasSubstr("ended late")));
+  EXPECT_THAT(demo_table({run_of(0.1, {0.1}, 0.05), run_of(0.1, {0.1}, 0.051)}), HasSubstr("In 1 of 2 runs"));
+}
+
 // Law: runs of the two kinds of fleet are told apart, each with its own verdict.
 TEST(DemoTable, ToldByKindOfFleet) {
   auto counting = run_of(0.2, {0.2});
