@@ -60,6 +60,7 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   for (const ModelParams& model : params.models) {
     fleet->models_[model.name] = model.name;
     for (const std::string& alias : model.aliases) fleet->models_[alias] = model.name;
+    for (const std::string& adapter : model.adapters) fleet->models_[adapter] = adapter;
   }
   const std::uint64_t seed = std::random_device{}();
   const std::int64_t kv_block = params.groups.front().kv.block_size;

@@ -33,14 +33,20 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     bool posts;
   };
   static constexpr std::array kRoutes{Route{"/v1/chat/completions", true}, Route{"/v1/completions", true},
-                                      Route{"/v1/models", false}, Route{"/v1/metaserver", true}};
+                                      Route{"/v1/responses", true},        Route{"/v1/messages", true},
+                                      Route{"/v1/models", false},          Route{"/v1/metaserver", true}};
   const auto route = std::ranges::find(kRoutes, path, &Route::path);
-  if (route == kRoutes.end() && !StatusRoutes::has(path)) {
+  const std::string_view forwarded = Forwarding::method_of(path);
+  if (path.starts_with("/v1/responses/")) {
+    co_await exchange.respond(error_response(client_error(404, "not_stored", "responses are not stored here")));
+    co_return;
+  }
+  if (route == kRoutes.end() && forwarded.empty() && !StatusRoutes::has(path)) {
     service_.metrics.unknown_path();
     co_await exchange.respond(error_response(client_error(404, "unknown_path", "this path is not served here")));
     co_return;
   }
-  const bool posts = route != kRoutes.end() && route->posts;
+  const bool posts = (route != kRoutes.end() && route->posts) || forwarded == "POST";
   if (posts ? method != "POST" : !read) {
     net::HttpResponse refusal =
         error_response(client_error(405, "method_not_allowed", "this path takes another method"));
@@ -53,6 +59,12 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     co_await generate(exchange, GenerationKind::ChatCompletion);
   } else if (path == "/v1/completions") {
     co_await generate(exchange, GenerationKind::TextCompletion);
+  } else if (path == "/v1/responses") {
+    co_await generate(exchange, GenerationKind::Response);
+  } else if (path == "/v1/messages") {
+    co_await generate(exchange, GenerationKind::Message);
+  } else if (!forwarded.empty()) {
+    co_await forwarding_.forward(exchange);
   } else if (path == "/v1/metaserver") {
     co_await take_callback(exchange);
   } else if (path == "/v1/models") {
@@ -100,11 +112,13 @@ net::asio::awaitable<void> Frontend::list_models(net::HttpExchange& exchange) {
       co_return;
     }
     for (const ModelParams& model : fleet->params().models) {
-      std::vector<std::string> names = model.aliases;
-      names.insert(names.begin(), model.name);
-      for (const std::string& name : names) {
+      const auto add = [&](const std::string& name) -> nlohmann::ordered_json& {
         list["data"].push_back({{"id", name}, {"object", "model"}, {"created", 0}, {"owned_by", "balanceroute"}});
-      }
+        return list["data"].back();
+      };
+      add(model.name);
+      for (const std::string& name : model.aliases) add(name);
+      for (const std::string& name : model.adapters) add(name)["parent"] = model.name;
     }
   }
   co_await exchange.respond(net::json_response(200, list.dump()));

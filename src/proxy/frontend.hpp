@@ -5,6 +5,7 @@
 #include <boost/asio/awaitable.hpp>
 
 #include "net/server.hpp"
+#include "proxy/forwarding.hpp"
 #include "proxy/generation.hpp"
 #include "proxy/status_routes.hpp"
 
@@ -14,7 +15,7 @@ namespace balanceroute::proxy {
 //   Threads  handle() on any I/O thread.
 class Frontend {
  public:
-  Frontend(ServiceContext& service, StatusRoutes& status) : service_{service}, status_{status} {}
+  Frontend(ServiceContext& service, StatusRoutes& status) : service_{service}, status_{status}, forwarding_{service} {}
 
   net::asio::awaitable<void> handle(net::HttpExchange& exchange);
 
@@ -27,6 +28,7 @@ class Frontend {
 
   ServiceContext& service_;
   StatusRoutes& status_;
+  Forwarding forwarding_;
 };
 
 }  // namespace balanceroute::proxy

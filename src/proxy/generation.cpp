@@ -1,25 +1,14 @@
 #include "proxy/generation.hpp"
 
-#include <fmt/format.h>
-
-#include <random>
 #include <utility>
+
+#include "proxy/request_heads.hpp"
 
 namespace balanceroute::proxy {
 
 namespace {
 
 using telemetry::Outcome;
-
-// Headers by which a client could address an engine's inside (engine-protocols 2.1 and 2.4).
-constexpr std::array<std::string_view, 4> kEngineHeaders{"X-data-parallel-rank", "X-data-parallel-host-port",
-                                                         "X-Prefiller-Host-Port", "X-Vllm-Priority"};
-
-// 128 random bits in hexadecimal, new for every try.
-std::string new_request_key() {
-  thread_local std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
 
 }  // namespace
 
@@ -71,14 +60,10 @@ std::optional<Failure> Generation::read() {
 }
 
 std::optional<Failure> Generation::refused_header() const {
-  for (const auto& [name, value] : exchange_.request().headers) {
-    const bool of_engines = std::ranges::any_of(
-        kEngineHeaders, [&name](std::string_view engine_header) { return net::iequals(name, engine_header); });
-    if (!of_engines) continue;
-    return Failure{Outcome::ClientError,
-                   api_error(400, "forbidden_header", "the header '" + name + "' may not be sent by clients")};
-  }
-  return std::nullopt;
+  const auto name = forbidden_header(exchange_.request());
+  if (!name) return std::nullopt;
+  return Failure{Outcome::ClientError, api_error(400, "forbidden_header",
+                                                 "the header '" + std::string{*name} + "' may not be sent by clients")};
 }
 
 Fleet* Generation::find_fleet() {
@@ -90,7 +75,7 @@ Fleet* Generation::find_fleet() {
 
 // So that tokens are counted: at the end of the stream, or in every event where events do not show them.
 void Generation::wish_for_usage() {
-  if (!body_.stream) return;
+  if (!body_.stream || !answers_in_choices(kind_)) return;
   if (fleet_->token_progress().continuous()) {
     usage_wish_ = UsageWish::Continuous;
   } else if (!body_.client_wants_usage()) {
@@ -98,9 +83,18 @@ void Generation::wish_for_usage() {
   }
 }
 
+bool Generation::hands_over() const {
+  return answers_in_choices(kind_) && fleet_->dialect().hands_over(body_);
+}
+
+ErrorShape Generation::error_shape() const {
+  if (kind_ == GenerationKind::Message) return ErrorShape::Anthropic;
+  return kind_ == GenerationKind::Response ? ErrorShape::Responses : ErrorShape::OpenAi;
+}
+
 Generation::Stage Generation::serve() {
   const Dialect& dialect = fleet_->dialect();
-  const LegOrder order = dialect.hands_over(body_) ? dialect.order() : LegOrder::DecodeOnly;
+  const LegOrder order = hands_over() ? dialect.order() : LegOrder::DecodeOnly;
   if (order == LegOrder::PrefillFirst) co_return co_await open_prefilled();
   auto failure = co_await place(prompt_size());
   if (failure) co_return failure;
@@ -135,13 +129,13 @@ net::asio::awaitable<void> Generation::fail(Failure failure) {
   std::string reason = failure.log_reason.empty() ? failure.error.message : std::move(failure.log_reason);
   if (failure.answer) {
     record_.finished(failure.outcome, failure.answer->status, std::move(reason));
-    net::HttpResponse response = client_head(*failure.answer);
+    net::HttpResponse response = client_answer(*failure.answer, record_.client_id);
     response.body = std::move(failure.answer->body);
     co_await exchange_.respond(std::move(response));
     co_return;
   }
   record_.finished(failure.outcome, failure.error.status, std::move(reason));
-  net::HttpResponse response = error_response(failure.error);
+  net::HttpResponse response = error_response(failure.error, error_shape());
   if (!record_.client_id.empty()) response.headers.add("X-Request-Id", record_.client_id);
   co_await exchange_.respond(std::move(response));
 }

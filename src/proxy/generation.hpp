@@ -1,4 +1,5 @@
-// generation.hpp - the life of one chat or text completion: read, prefill, place, send, relay, release.
+// generation.hpp - the life of one chat or text completion, response or message: read, prefill, place, send, relay,
+// release.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
@@ -95,7 +96,9 @@ class Generation {
   net::asio::awaitable<std::optional<Failure>> pass_on(Relay& relay);
   net::asio::awaitable<void> end_stream(std::optional<Failure> failure, bool told);
   Stage go_on_elsewhere();
-  net::HttpResponse client_head(const net::HttpResponse& upstream) const;
+  // Whether another engine prefills: not responses and messages, which are one leg in every dialect.
+  bool hands_over() const;
+  ErrorShape error_shape() const;
   void learn(const std::optional<Usage>& usage);
   void decode_has_begun();
   // Whether another worker can go on with the answer if this one gives it up.

@@ -6,20 +6,13 @@
 #include "proxy/abandoned_kv.hpp"
 #include "proxy/dialects/room_dialect.hpp"
 #include "proxy/generation.hpp"
+#include "proxy/request_heads.hpp"
 
 namespace balanceroute::proxy {
 
 namespace {
 
 using telemetry::Outcome;
-
-// Headers that the router sets itself or that concern the client's connection only.
-constexpr std::array<std::string_view, 5> kOwnHeaders{"Host", "Content-Length", "Expect", "Accept-Encoding",
-                                                      "X-Request-Id"};
-
-bool is_own(std::string_view name) {
-  return std::ranges::any_of(kOwnHeaders, [name](std::string_view own) { return net::iequals(name, own); });
-}
 
 Failure refusal(PrefillOutcome outcome) {
   const int status = outcome.answer.status;
@@ -286,15 +279,7 @@ std::string Generation::callback_url() const {
 }
 
 net::HttpRequest Generation::leg_request() const {
-  const net::HttpRequest& from = exchange_.request();
-  net::HttpRequest to;
-  to.method = from.method;
-  to.target = from.target;
-  for (const auto& [name, value] : from.headers) {
-    if (!net::is_hop_by_hop(name) && !is_own(name)) to.headers.add(name, value);
-  }
-  to.headers.add("X-Request-Id", record_.id);
-  return to;
+  return engine_request(exchange_.request(), record_.id);
 }
 
 net::HttpRequest Generation::prefill_request(PrefillId instance) const {
@@ -315,7 +300,7 @@ net::HttpRequest Generation::decode_request() const {
   extend_prompt(edit, body_, kind_, so_far_);
   shorten_limits(edit, body_, kind_, so_far_);
   if (usage_wish_ != UsageWish::None) edit.ask_for_usage(usage_wish_ == UsageWish::Continuous);
-  fleet_->dialect().edit_decode(edit, body_, handover_);
+  if (answers_in_choices(kind_)) fleet_->dialect().edit_decode(edit, body_, handover_);
   fleet_->name_rank(request, edit, worker_);
   request.body = std::move(edit).apply();
   return request;

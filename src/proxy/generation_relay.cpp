@@ -4,6 +4,7 @@
 #include "net/sse.hpp"
 #include "proxy/event_edit.hpp"
 #include "proxy/generation.hpp"
+#include "proxy/request_heads.hpp"
 
 namespace balanceroute::proxy {
 
@@ -33,19 +34,9 @@ void Generation::decode_has_begun() {
   if (*claim_) (*claim_)->fetched();
 }
 
-net::HttpResponse Generation::client_head(const net::HttpResponse& upstream) const {
-  net::HttpResponse head{.status = upstream.status, .headers = {}, .body = {}};
-  for (const auto& [name, value] : upstream.headers) {
-    if (net::is_hop_by_hop(name) || net::iequals(name, "Content-Length") || net::iequals(name, "X-Request-Id"))
-      continue;
-    head.headers.add(name, value);
-  }
-  if (!record_.client_id.empty()) head.headers.add("X-Request-Id", record_.client_id);
-  return head;
-}
-
 void Generation::learn(const std::optional<Usage>& usage) {
-  if (!usage || so_far_.begun()) return;  // later prompts hold a part of the answer
+  // Later prompts hold a part of the answer; the last usage of a message may not tell its prompt.
+  if (!usage || so_far_.begun() || usage->prompt_tokens == 0) return;
   record_.prompt_tokens = usage->prompt_tokens;
   // With several prompts usage is their sum, which says nothing about one.
   if (!body_.prompt_tokens && body_.sequences == 1) {
@@ -101,7 +92,7 @@ net::asio::awaitable<void> Generation::relay_whole() {
     record_.progress(tokens);
   }
   placement_->leave();  // without a count nothing is known of its length
-  net::HttpResponse response = client_head(answer_->head());
+  net::HttpResponse response = client_answer(answer_->head(), record_.client_id);
   response.body = std::move(*answer);
   if (so_far_.begun()) response.body = as_whole_of(response.body, so_far_);
   co_await exchange_.respond(std::move(response));
@@ -257,7 +248,7 @@ net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
     relay.feed(*bytes);
     // The status goes out with the first event, so a worker that fails at once still gives a status that says so.
     if (relay.error && !exchange_.started()) break;
-    if (relay.any_event && !exchange_.started()) exchange_.start(client_head(answer_->head()));
+    if (relay.any_event && !exchange_.started()) exchange_.start(client_answer(answer_->head(), record_.client_id));
     deadline = after(service_.params.timeouts.stream_idle_ms);
     if (relay.out.empty()) continue;
     net::WriteStatus status = exchange_.write(relay.out);
@@ -286,7 +277,7 @@ net::asio::awaitable<void> Generation::end_stream(std::optional<Failure> failure
     co_return;
   }
   record_.finished(failure->outcome, 200, failure->log_reason.empty() ? failure->error.message : failure->log_reason);
-  if (!told) exchange_.write(error_event(failure->error));
+  if (!told) exchange_.write(error_event(failure->error, error_shape()));
   co_await exchange_.flushed();  // and then the connection breaks: no proper end
 }
 

@@ -1,4 +1,4 @@
-// openai_error.hpp - errors as OpenAI clients expect them.
+// openai_error.hpp - errors as clients of OpenAI's and Anthropic's APIs expect them.
 #pragma once
 
 #include <string>
@@ -16,13 +16,16 @@ struct ApiError {
   std::string param{};
 };
 
-std::string error_json(const ApiError& error);
+// Which API's clients are to understand it; responses differ from the others of OpenAI in events only.
+enum class ErrorShape { OpenAi, Responses, Anthropic };
+
+std::string error_json(const ApiError& error, ErrorShape shape = ErrorShape::OpenAi);
 
 // Says by `x-should-retry`, which OpenAI's SDKs obey, whether to try again; 503 and 429 carry Retry-After.
-net::HttpResponse error_response(const ApiError& error);
+net::HttpResponse error_response(const ApiError& error, ErrorShape shape = ErrorShape::OpenAi);
 
 // The same as the last event of a stream whose status has gone out already.
-std::string error_event(const ApiError& error);
+std::string error_event(const ApiError& error, ErrorShape shape = ErrorShape::OpenAi);
 
 // For what the HTTP layer refuses before there is a request.
 net::HttpResponse http_error_response(int status, std::string_view detail);

@@ -37,7 +37,11 @@ constexpr std::array<std::string_view, kMembers> kReadMembers{"model",
                                                               "continue_final_message",
                                                               "add_generation_prompt",
                                                               "messages",
-                                                              "prompt"};
+                                                              "prompt",
+                                                              "input",
+                                                              "store",
+                                                              "background",
+                                                              "previous_response_id"};
 
 constexpr std::int64_t kMaxSequences = 65'536;
 
@@ -127,10 +131,13 @@ class BodyReader {
   }
 
   Read read_member(std::string_view name, MemberPlace& place, ondemand::value value) {
-    if (name == "messages" && kind_ == GenerationKind::ChatCompletion) return read_messages(place, value);
+    const bool has_messages = kind_ == GenerationKind::ChatCompletion || kind_ == GenerationKind::Message;
+    if (name == "messages" && has_messages) return read_messages(place, value);
     if (name == "prompt" && kind_ == GenerationKind::TextCompletion) return read_prompt(place, value);
-    if (name == "stream_options") return read_stream_options(place, value);
-    const bool scalar = name == "model" || name == "stream" || name == "n" || name == "best_of";
+    if (name == "stream_options" && answers_in_choices(kind_)) return read_stream_options(place, value);
+    if (kind_ == GenerationKind::Response && is_of_responses(name)) return read_of_response(name, place, value);
+    const bool counts = (name == "n" || name == "best_of") && answers_in_choices(kind_);
+    const bool scalar = name == "model" || (name == "stream" && kind_ != GenerationKind::Other) || counts;
     if (!scalar) {
       std::string_view raw;
       if (const auto failure = raw_json(value).get(raw)) return std::unexpected(not_json(failure));
@@ -141,6 +148,34 @@ class BodyReader {
     if (name == "model") return read_model(value);
     if (name == "stream") return read_bool(name, value, body_.stream);
     return read_count(name, value, name == "n" ? n_ : best_of_);
+  }
+
+  static bool is_of_responses(std::string_view name) {
+    return name == "input" || name == "store" || name == "background" || name == "previous_response_id";
+  }
+
+  Read read_of_response(std::string_view name, MemberPlace& place, ondemand::value value) {
+    ondemand::json_type type{};
+    if (const auto failure = value.type().get(type)) return std::unexpected(not_json(failure));
+    if (name == "store" || name == "background") {
+      place.value = span_of(trimmed(value.raw_json_token()));
+      bool wanted = false;
+      const auto read = read_bool(name, value, wanted);
+      if (!read || !wanted) return read;
+      return std::unexpected(wrong(name, "false: responses are not stored here"));
+    }
+    std::string_view raw;
+    if (const auto failure = raw_json(value).get(raw)) return std::unexpected(not_json(failure));
+    place.value = span_of(raw);
+    if (name == "previous_response_id") {
+      if (type == ondemand::json_type::null) return {};
+      return std::unexpected(wrong(name, "none: responses are not stored here"));
+    }
+    if (type != ondemand::json_type::string && type != ondemand::json_type::array) {
+      return std::unexpected(wrong(name, "a string or an array"));
+    }
+    body_.prompt_bytes = raw.size();
+    return {};
   }
 
   Read skip(ondemand::value value) {
@@ -274,7 +309,9 @@ class BodyReader {
   }
 
   std::expected<GenerationBody, BodyError> finish() {
-    if (!body_.place(Member::Model)) return std::unexpected(BodyError{"'model' is missing", "model"});
+    if (!body_.place(Member::Model) && kind_ != GenerationKind::Other) {
+      return std::unexpected(BodyError{"'model' is missing", "model"});
+    }
     const std::string_view text{text_.data(), text_.size()};
     const std::size_t open = text.find('{');
     body_.object = {open, text.rfind('}') + 1 - open};

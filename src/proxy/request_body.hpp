@@ -15,7 +15,13 @@
 
 namespace balanceroute::proxy {
 
-enum class GenerationKind : std::uint8_t { ChatCompletion, TextCompletion };
+// Of the last, which generates nothing, only the model's name is read.
+enum class GenerationKind : std::uint8_t { ChatCompletion, TextCompletion, Response, Message, Other };
+
+// Answers are lists of choices, which P/D dialects and token counting know how to ask for.
+constexpr bool answers_in_choices(GenerationKind kind) {
+  return kind == GenerationKind::ChatCompletion || kind == GenerationKind::TextCompletion;
+}
 
 // A piece of the body, by offset and length.
 struct Span {
@@ -37,9 +43,13 @@ enum class Member : std::uint8_t {
   ContinueFinalMessage,
   AddGenerationPrompt,
   Messages,
-  Prompt
+  Prompt,
+  Input,
+  Store,
+  Background,
+  PreviousResponseId
 };
-inline constexpr std::size_t kMembers = 13;
+inline constexpr std::size_t kMembers = 17;
 
 std::string_view name_of(Member member);
 
@@ -88,7 +98,8 @@ struct BodyError {
 
 // Reads `body`, which must be one JSON object. Members that address an engine's inside (kv_transfer_params,
 // bootstrap_room, data_parallel_rank, rid and the like) are refused, as is a second copy of a member that the router
-// reads: an engine might read the other one.
+// reads: an engine might read the other one. A response that would be stored, or goes on from one that was, is refused
+// too: the next request may meet another engine.
 std::expected<GenerationBody, BodyError> read_generation_body(std::string_view body, GenerationKind kind);
 
 // Body edits, applied together.

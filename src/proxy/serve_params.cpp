@@ -47,6 +47,7 @@ void GroupParams::visit_params(ParamVisitor& visitor) {
 void ModelParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"name", "Model name as the engine knows it.", true}, name);
   visitor.texts({"aliases", "Other names under which clients may ask for it."}, aliases);
+  visitor.texts({"adapters", "Names of the adapters (LoRA) of it that the engines serve."}, adapters);
 }
 
 void FleetParams::visit_params(ParamVisitor& visitor) {
@@ -308,6 +309,7 @@ std::vector<std::string> problems_of(const ServeParams& params) {
     }
     for (const ModelParams& model : fleet.models) {
       std::vector<std::string> asked = model.aliases;
+      asked.insert(asked.end(), model.adapters.begin(), model.adapters.end());
       asked.push_back(model.name);
       for (const std::string& name : asked) {
         const auto [earlier, fresh] = model_names.emplace(name, key);

@@ -39,6 +39,7 @@ struct GroupParams {
 struct ModelParams {
   std::string name;
   std::vector<std::string> aliases;
+  std::vector<std::string> adapters;
 
   void visit_params(ParamVisitor& visitor);
 };

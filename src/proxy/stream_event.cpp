@@ -32,13 +32,16 @@ std::int32_t tokens_of(const dom::object& choice, const StreamEvent& event) {
   return event.text.empty() && !event.other_content ? 0 : 1;
 }
 
+// Responses and messages count input and output, the other APIs prompt and completion.
 std::optional<Usage> usage_of(const dom::object& object) {
   dom::object usage;
   if (object["usage"].get_object().get(usage)) return std::nullopt;
   Usage out;
-  if (usage["prompt_tokens"].get_int64().get(out.prompt_tokens)) return std::nullopt;
-  if (usage["completion_tokens"].get_int64().get(out.completion_tokens)) out.completion_tokens = 0;
-  return out;
+  const bool known = !usage["prompt_tokens"].get_int64().get(out.prompt_tokens) ||
+                     !usage["input_tokens"].get_int64().get(out.prompt_tokens);
+  const bool counted = !usage["completion_tokens"].get_int64().get(out.completion_tokens) ||
+                       !usage["output_tokens"].get_int64().get(out.completion_tokens);
+  return known || counted ? std::optional{out} : std::nullopt;
 }
 
 // Newer engines nest the error, older ones and SGLang send it flat (engine-protocols 4.6).
@@ -71,6 +74,29 @@ void read_choices(const dom::array& choices, StreamEvent& event) {
   }
 }
 
+// Events of OpenAI's Responses API and of Anthropic's Messages API, which name their type.
+void read_typed_event(const dom::object& object, std::string_view type, StreamEvent& event) {
+  if (type == "content_block_delta" || (type.starts_with("response.") && type.ends_with(".delta"))) {
+    std::string_view kind;
+    const bool signature = !object["delta"]["type"].get_string().get(kind) && kind == "signature_delta";
+    event.tokens = signature ? 0 : 1;
+    return;
+  }
+  const bool completed = type == "response.completed" || type == "response.incomplete";
+  event.done = completed || type == "message_stop";
+  event.finished = completed || type == "message_delta" ? 1 : 0;
+  dom::object whole;
+  const bool has_whole = !object["response"].get_object().get(whole) || !object["message"].get_object().get(whole);
+  if (has_whole && (completed || type == "message_start")) event.usage = usage_of(whole);
+  const bool failed = type == "response.failed" && has_whole;
+  if (!failed && type != "error") return;
+  event.error = true;
+  std::string_view message;
+  const bool told =
+      failed ? !whole["error"]["message"].get_string().get(message) : !object["message"].get_string().get(message);
+  if (told) event.error_message = message;
+}
+
 // The parser keeps the tree until its next use, so one a thread serves every event.
 bool parse(std::string_view text, dom::object& object) {
   thread_local dom::parser parser;
@@ -98,7 +124,10 @@ StreamEvent read_stream_event(std::string_view data) {
   if (!object["choices"].get_array().get(choices)) {
     read_choices(choices, event);
     event.usage_only = event.usage.has_value() && choices.size() == 0;
+    return event;
   }
+  std::string_view type;
+  if (!object["type"].get_string().get(type)) read_typed_event(object, type, event);
   return event;
 }
 

@@ -16,7 +16,7 @@ struct Usage {
 };
 
 struct StreamEvent {
-  bool done = false;          // data: [DONE]
+  bool done = false;          // data: [DONE], or the last event of a response or a message
   bool error = false;         // an error object instead of a chunk
   std::string error_message;  // of that error
   bool readable = true;       // false: data that is not a JSON object

@@ -1,0 +1,157 @@
+#include "proxy/forwarding.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "proxy/request_heads.hpp"
+#include "proxy/request_record.hpp"
+#include "proxy/snapshots.hpp"
+
+namespace balanceroute::proxy {
+
+namespace {
+
+using telemetry::Outcome;
+
+constexpr std::size_t kForwardedAnswerBytes = 64 * 1024 * 1024;
+
+struct ForwardedPath {
+  std::string_view path;
+  std::string_view method;
+};
+
+constexpr std::array kForwardedPaths{
+    ForwardedPath{"/v1/embeddings", "POST"}, ForwardedPath{"/v2/embed", "POST"},
+    ForwardedPath{"/rerank", "POST"},        ForwardedPath{"/v1/rerank", "POST"},
+    ForwardedPath{"/v2/rerank", "POST"},     ForwardedPath{"/score", "POST"},
+    ForwardedPath{"/v1/score", "POST"},      ForwardedPath{"/classify", "POST"},
+    ForwardedPath{"/pooling", "POST"},       ForwardedPath{"/tokenize", "POST"},
+    ForwardedPath{"/detokenize", "POST"},    ForwardedPath{"/v1/messages/count_tokens", "POST"},
+    ForwardedPath{"/version", "GET"}};
+
+ErrorShape shape_of(std::string_view path) {
+  return path.starts_with("/v1/messages") ? ErrorShape::Anthropic : ErrorShape::OpenAi;
+}
+
+Outcome outcome_of(int status) {
+  if (status < 400) return Outcome::Ok;
+  return status < 500 ? Outcome::ClientError : Outcome::UpstreamError;
+}
+
+}  // namespace
+
+std::string_view Forwarding::method_of(std::string_view path) {
+  const auto known = std::ranges::find(kForwardedPaths, path, &ForwardedPath::path);
+  return known == kForwardedPaths.end() ? std::string_view{} : known->method;
+}
+
+std::expected<Forwarding::Job, ApiError> Forwarding::read(const net::HttpRequest& request, std::string_view id) const {
+  if (const auto header = forbidden_header(request)) {
+    return std::unexpected(
+        api_error(400, "forbidden_header", "the header '" + std::string{*header} + "' may not be sent by clients"));
+  }
+  Job job{.request = engine_request(request, id)};
+  if (request.method != "POST") {
+    job.fleet = service_.fleets.front().get();
+    return job;
+  }
+  const auto body = read_generation_body(request.body, GenerationKind::Other);
+  if (!body) return std::unexpected(api_error(400, "bad_body", body.error().message, body.error().param));
+  const bool named = body->place(Member::Model).has_value();
+  if (!named && service_.fleets.size() > 1) {
+    return std::unexpected(api_error(400, "bad_body", "'model' is missing, and there are several fleets", "model"));
+  }
+  for (const auto& fleet : service_.fleets) {
+    if (!named || fleet->engine_model(body->model)) job.fleet = fleet.get();
+  }
+  if (!job.fleet) {
+    return std::unexpected(
+        api_error(404, "model_not_found", "the model '" + body->model + "' is not served here", "model"));
+  }
+  BodyEdit edit{request.body, *body};
+  if (named) job.fleet->rename_model(edit, body->model);
+  job.request.body = std::move(edit).apply();
+  job.model = body->model;
+  return job;
+}
+
+net::asio::awaitable<std::vector<WorkerId>> Forwarding::servers(Fleet& fleet, net::IoThread& thread) const {
+  struct Server {
+    WorkerId worker;  // any of it
+    bool ready = false;
+    std::int32_t sequences = 0;
+  };
+  std::map<std::string, Server> by_address;
+  const auto snapshots = co_await take_snapshots(thread, service_.fleets, false);
+  for (const FleetSnapshot& snapshot : snapshots) {
+    if (snapshot.fleet != fleet.name()) continue;
+    for (const WorkerRecord& worker : snapshot.workers) {
+      Server& server = by_address[worker.key.url];
+      server.worker = worker.id;
+      server.ready = server.ready || worker.eligible;
+      server.sequences += worker.sequences;
+    }
+  }
+  std::vector<Server> ordered;
+  for (const auto& [address, server] : by_address) ordered.push_back(server);
+  std::ranges::stable_sort(ordered, {}, [](const Server& one) { return std::tuple{!one.ready, one.sequences}; });
+  std::vector<WorkerId> workers;
+  for (const Server& server : ordered) workers.push_back(server.worker);
+  co_return workers;
+}
+
+net::asio::awaitable<std::expected<net::HttpResponse, Failure>> Forwarding::ask(Job& job, net::IoThread& thread) const {
+  const std::chrono::duration<double, std::milli> patience{service_.params.timeouts.first_byte_ms};
+  const net::TimePoint deadline = service_.clock.now() + std::chrono::duration_cast<net::Duration>(patience);
+  Failure failure = failure_of(PlacementError::NoWorkerReady);
+  for (const WorkerId worker : co_await servers(*job.fleet, thread)) {
+    net::HttpClient& client = job.fleet->clients(service_.index_of(thread)).of(worker);
+    const std::string address = job.fleet->address(worker).endpoint.authority();
+    net::HttpRequest request = job.request;
+    auto call = co_await client.send(std::move(request), deadline);
+    if (!call) {
+      failure = failure_of(call.error(), address);
+      if (call.error().fault == net::NetFault::Connect || call.error().fault == net::NetFault::Resolve) continue;
+      co_return std::unexpected(std::move(failure));
+    }
+    auto body = co_await call->read_all(kForwardedAnswerBytes, deadline);
+    if (!body) co_return std::unexpected(failure_of(body.error(), address));
+    net::HttpResponse answer = call->head();
+    answer.body = std::move(*body);
+    co_return answer;
+  }
+  co_return std::unexpected(std::move(failure));
+}
+
+net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange) {
+  RequestRecord record{service_.metrics, service_.log, service_.clock};
+  record.id = new_request_key();
+  record.path = exchange.request().path();
+  record.client = exchange.peer();
+  record.client_id = exchange.request().headers.find("X-Request-Id").value_or("");
+  const ErrorShape shape = shape_of(record.path);
+  auto job = read(exchange.request(), record.id);
+  if (!job) {
+    record.finished(Outcome::ClientError, job.error().status, job.error().message);
+    co_await exchange.respond(error_response(job.error(), shape));
+    co_return;
+  }
+  record.model = job->model;
+  auto answer = co_await ask(*job, exchange.thread());
+  if (!answer && answer.error().client_left()) co_return;
+  if (!answer) {
+    record.finished(answer.error().outcome, answer.error().error.status, answer.error().error.message);
+    co_await exchange.respond(error_response(answer.error().error, shape));
+    co_return;
+  }
+  net::HttpResponse response = client_answer(*answer, record.client_id);
+  response.body = std::move(answer->body);
+  const int status = response.status;
+  co_await exchange.respond(std::move(response));
+  if (exchange.finished()) record.finished(outcome_of(status), status);
+}
+
+}  // namespace balanceroute::proxy
