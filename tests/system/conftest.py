@@ -3,6 +3,8 @@
 BALANCEROUTE_BIN names another binary than build/release/bin/balanceroute, for example one with sanitizers.
 """
 
+import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -11,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import fleets
 from process import Process
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -24,6 +27,20 @@ def binary() -> pathlib.Path:
     if not os.access(BINARY, os.X_OK):
         pytest.fail(f"{BINARY}: no such program; run `make build`")
     return BINARY
+
+
+@pytest.fixture(scope="session")
+def targets(binary, tmp_path_factory) -> Iterator[Callable[[str], fleets.Target]]:
+    """targets("aggregated"): that server, with its engines, started once and kept for all tests that ask it."""
+    with contextlib.ExitStack() as stack:
+        yield functools.cache(lambda name: stack.enter_context(
+            fleets.running(binary, tmp_path_factory.mktemp(name), name)))
+
+
+@pytest.fixture(params=fleets.TARGETS)
+def target(request, targets) -> fleets.Target:
+    """An engine asked directly, and the router in each dialect."""
+    return targets(request.param)
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ from process import Process
 
 RANKS = 2
 SLOTS = 8
+LEASE_SECONDS = 1
 DIRECT = "direct"
 # What the router speaks to engines. A dialect is added by its name.
-DIALECTS = ("aggregated",)
+DIALECTS = ("aggregated", "vllm_nixl", "ascend_mooncake", "vllm_mooncake", "ascend_layerwise", "sglang")
 TARGETS = (DIRECT, *DIALECTS)
 
 
@@ -59,7 +60,7 @@ class Target:
 
 def engine_flags(dialect: str) -> list[str]:
     flags = {"base-port": 0, "ranks": RANKS, "slots": SLOTS, "fixed-ms": 2, "per-token-ms": 0, "dialect": dialect,
-             "lease-seconds": 1}
+             "lease-seconds": LEASE_SECONDS}
     if dialect != "aggregated":
         flags["prefill-instances"] = 2
     return [word for name, value in flags.items() for word in (f"--{name}", str(value))]
@@ -69,7 +70,12 @@ def fleet_config(dialect: str, engines: dict) -> dict:
     fleet = {"dialect": dialect,
              "groups": [{"name": "g", "slots": SLOTS, "workers": [{"url": url} for url in engines["groups"][0]]}]}
     if engines["prefill"]:
-        fleet["prefill"] = {"instances": [{"url": url} for url in engines["prefill"]]}
+        instances = [{"url": url} for url in engines["prefill"]]
+        for instance, bootstrap in zip(instances, engines["bootstrap"]):
+            instance["bootstrap_port"] = int(bootstrap.rsplit(":", 1)[1])
+        fleet["prefill"] = {"instances": instances, "lease_ms": 1000 * LEASE_SECONDS, "hold_limit_ms": 500}
+        if dialect == "sglang":
+            fleet["prefill"]["on_prefill_loss"] = "503"  # its decode engines serve nothing alone
     return fleet
 
 

@@ -173,7 +173,7 @@ EXTENSIONS = ("emulator", "return_token_ids")
 
 
 def normalised(value: object) -> object:
-    """`value` without what differs between two answers to the same request: ids, times, and members left null."""
+    """`value` without what differs between two answers to the same request: ids, times, members left null, dialects."""
     if isinstance(value, list):
         return [normalised(entry) for entry in value]
     if not isinstance(value, dict):
@@ -186,5 +186,7 @@ def normalised(value: object) -> object:
             member = member.split("-")[0].split("_")[0]
         elif name == "created":
             member = 0
+        elif name == "reasoning_content":
+            name = "reasoning"  # SGLang's word for it
         result[name] = normalised(member)
     return result

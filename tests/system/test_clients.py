@@ -13,25 +13,11 @@ import clients
 import fleets
 from scenarios import HELLO, SCENARIOS, Answer, Scenario, lengths, normalised
 
+REFUSED_BY_ENGINES = {
+    ("vllm_mooncake", "chat_stream_one_token"): "a prefill engine of this kind drops the KV of an answer that ends with "
+                                                "its first token, for which the decode engine waits in vain",
+}
 ENDLESS = {"messages": HELLO, "emulator": lengths(100_000)}
-
-
-@pytest.fixture(scope="module")
-def targets(binary, tmp_path_factory):
-    """targets("aggregated"): that server, started once and kept for the module's tests."""
-    started = {}
-    contexts = []
-
-    def of(name: str) -> fleets.Target:
-        if name not in started:
-            context = fleets.running(binary, tmp_path_factory.mktemp(name), name)
-            started[name] = context.__enter__()
-            contexts.append(context)
-        return started[name]
-
-    yield of
-    for context in reversed(contexts):
-        context.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="module")
@@ -57,11 +43,6 @@ def reference(targets, client_of):
         SCENARIOS[scenario], targets(fleets.DIRECT).model))
 
 
-@pytest.fixture(params=fleets.TARGETS)
-def target(request, targets) -> fleets.Target:
-    return targets(request.param)
-
-
 def comparable(answer: Answer) -> tuple:
     """Words of a refusal may differ between router and engine; its status may not."""
     return (answer.status, normalised(answer.body), normalised(answer.events), answer.error is not None)
@@ -71,6 +52,8 @@ def comparable(answer: Answer) -> tuple:
 @pytest.mark.parametrize("client", clients.CLIENTS)
 def test_every_client_has_the_engines_answer(client, scenario, target, client_of, reference):
     """Law: what a client makes of an answer depends neither on the client nor on whether a router is between."""
+    if (target.name, scenario) in REFUSED_BY_ENGINES:
+        pytest.xfail(REFUSED_BY_ENGINES[target.name, scenario])
     asked = SCENARIOS[scenario]
     answer = client_of(client, target.name).run(asked, target.model)
     assert answer.status == asked.status, answer

@@ -144,5 +144,41 @@ TEST(RequestBody, AskingForUsageIsRightOnRandomBodies) {
   }
 }
 
+// Law: what would be stored, or was, is refused by name; what stores nothing passes.
+TEST(RequestBody, ResponsesKeepNoState) {
+  const auto refusal = [](const std::string& members) {
+    const auto body = read_generation_body(R"({"model":"m","input":"hi",)" + members + "}", GenerationKind::Response);
+    return body ? "" : body.error().param;
+  };
+  EXPECT_EQ(refusal(R"("store":true)"), "store");
+  EXPECT_EQ(refusal(R"("background":true)"), "background");
+  EXPECT_EQ(refusal(R"("previous_response_id":"resp_1")"), "previous_response_id");
+  EXPECT_EQ(refusal(R"("input":"twice")"), "input");
+  EXPECT_EQ(refusal(R"("store":false,"background":null,"previous_response_id":null,"n":"x")"), "");
+  EXPECT_TRUE(read_generation_body(R"({"model":"m","prompt":"x","store":true})", GenerationKind::TextCompletion));
+}
+
+// Law: the size of the prompt is that of its text as JSON, and an answer is one sequence.
+TEST(RequestBody, ResponsesAndMessagesAreOneSequence) {
+  const auto response =
+      read_generation_body(R"({"model":"m","input":[{"content":"hi"}] ,"n":3})", GenerationKind::Response);
+  ASSERT_TRUE(response);
+  EXPECT_EQ(response->prompt_bytes, std::string_view{R"([{"content":"hi"}])"}.size());
+  EXPECT_EQ(response->sequences, 1);
+  const auto message = read_generation_body(R"({"model":"m","messages":[],"stream":true})", GenerationKind::Message);
+  ASSERT_TRUE(message);
+  EXPECT_TRUE(message->stream);
+  EXPECT_EQ(message->prompt_bytes, 2U);
+}
+
+// Law: of a request that generates nothing only the model is read, which may be missing; engines stay out of reach.
+TEST(RequestBody, OtherRequestsHaveAModelAtMost) {
+  const auto other = [](const std::string& body) { return read_generation_body(body, GenerationKind::Other); };
+  EXPECT_EQ(other(R"({"model":"m","prompt":7,"n":"x","stream":1})")->model, "m");
+  EXPECT_FALSE(other(R"({"prompt":"x"})")->place(Member::Model));
+  EXPECT_FALSE(other(R"({"model":"m","kv_transfer_params":{}})"));
+  EXPECT_FALSE(other(R"({"model":"m","model":"k"})"));
+}
+
 }  // namespace
 }  // namespace balanceroute::proxy

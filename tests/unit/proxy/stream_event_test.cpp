@@ -51,6 +51,57 @@ TEST(StreamEvent, ReadsAWholeAnswer) {
   EXPECT_EQ(read_whole_answer(R"({"choices":[{"message":{"role":"assistant","content":"b"}}]})").text, "b");
 }
 
+// Law: events of the Responses API that bring text or arguments are a token each; its last one ends the stream and has
+// the usage of the whole; failures are told by their message.
+TEST(StreamEvent, ReadsResponses) {
+  EXPECT_EQ(read_stream_event(R"({"type":"response.created","response":{"usage":null}})").tokens, 0);
+  for (const char* type :
+       {"response.output_text.delta", "response.reasoning_text.delta", "response.function_call_arguments.delta"}) {
+    const auto event = read_stream_event(R"({"type":")" + std::string{type} + R"(","delta":" a"})");
+    EXPECT_EQ(event.tokens, 1) << type;
+    EXPECT_FALSE(event.done);
+  }
+  EXPECT_EQ(read_stream_event(R"({"type":"response.output_text.done","text":" a b"})").tokens, 0);
+  for (const char* type : {"response.completed", "response.incomplete"}) {
+    const auto last = read_stream_event(R"({"type":")" + std::string{type} +
+                                        R"(","response":{"usage":{"input_tokens":3,"output_tokens":4}}})");
+    EXPECT_TRUE(last.done);
+    EXPECT_EQ(last.finished, 1);
+    ASSERT_TRUE(last.usage);
+    EXPECT_EQ(last.usage->prompt_tokens, 3);
+    EXPECT_EQ(last.usage->completion_tokens, 4);
+  }
+  const auto failed = read_stream_event(R"({"type":"response.failed","response":{"error":{"message":"oh"}}})");
+  EXPECT_TRUE(failed.error);
+  EXPECT_EQ(failed.error_message, "oh");
+  EXPECT_EQ(read_stream_event(R"({"type":"error","code":"x","message":"oh"})").error_message, "oh");
+}
+
+// Law: events of the Messages API that bring content are a token each; the prompt's size comes with the first, the
+// answer's with message_delta, and message_stop is the end.
+TEST(StreamEvent, ReadsMessages) {
+  const auto start =
+      read_stream_event(R"({"type":"message_start","message":{"usage":{"input_tokens":7,"output_tokens":0}}})");
+  ASSERT_TRUE(start.usage);
+  EXPECT_EQ(start.usage->prompt_tokens, 7);
+  const auto delta = [](const std::string& of) {
+    return read_stream_event(R"({"type":"content_block_delta","index":0,"delta":{"type":")" + of + R"("}})").tokens;
+  };
+  EXPECT_EQ(delta("text_delta"), 1);
+  EXPECT_EQ(delta("input_json_delta"), 1);
+  EXPECT_EQ(delta("signature_delta"), 0);
+  EXPECT_EQ(read_stream_event(R"({"type":"ping"})").tokens, 0);
+  const auto last =
+      read_stream_event(R"({"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":9}})");
+  EXPECT_EQ(last.finished, 1);
+  EXPECT_FALSE(last.done);
+  EXPECT_EQ(last.usage->completion_tokens, 9);
+  EXPECT_TRUE(read_stream_event(R"({"type":"message_stop"})").done);
+  const auto failed = read_stream_event(R"({"type":"error","error":{"type":"overloaded_error","message":"oh"}})");
+  EXPECT_TRUE(failed.error);
+  EXPECT_EQ(failed.error_message, "oh");
+}
+
 // Law: what an answer consists of is told apart: plain text, the role that opens it, content of other kinds.
 TEST(StreamEvent, TellsTextFromOtherContent) {
   const auto delta = [](const std::string& members) {
