@@ -14,7 +14,7 @@ SLOTS = 8
 LEASE_SECONDS = 1
 DIRECT = "direct"
 # What the router speaks to engines. A dialect is added by its name.
-DIALECTS = ("aggregated",)
+DIALECTS = ("aggregated", "vllm_nixl", "ascend_mooncake")
 TARGETS = (DIRECT, *DIALECTS)
 
 
