@@ -34,6 +34,8 @@ void erase_at(std::vector<T>& row, std::size_t position) {
 
 std::string_view to_string(WorkerState state) {
   switch (state) {
+    case WorkerState::absent:
+      return "absent";
     case WorkerState::ready:
       return "ready";
     case WorkerState::draining:
@@ -101,7 +103,8 @@ GroupId Ledger::add_group(std::string name, bool barrier) {
 }
 
 std::expected<WorkerId, WorkerError> Ledger::add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                        std::int32_t slots, const KvSpace& kv) {
+                                                        std::int32_t slots, const KvSpace& kv, WorkerState state) {
+  assert(state == WorkerState::ready || state == WorkerState::absent);
   if (group.value() >= groups_.size()) return std::unexpected(WorkerError::UnknownGroup);
   if (slots < 1) return std::unexpected(WorkerError::NoSlots);
   if (kv.reserve < Tokens{0} || kv.capacity <= kv.reserve) return std::unexpected(WorkerError::NoKvSpace);
@@ -110,8 +113,8 @@ std::expected<WorkerId, WorkerError> Ledger::add_worker(GroupId group, std::stri
   });
   if (known) return std::unexpected(WorkerError::DuplicateWorker);
   const WorkerId id{static_cast<std::uint32_t>(workers_.size())};
-  workers_.push_back({.group = group, .url = std::move(url), .rank = rank, .slots = slots, .kv = kv});
-  attach(id);
+  workers_.push_back({.group = group, .url = std::move(url), .rank = rank, .slots = slots, .kv = kv, .state = state});
+  if (state == WorkerState::ready) attach(id);
   return id;
 }
 
@@ -376,12 +379,12 @@ std::expected<void, WorkerError> Ledger::restart(WorkerId worker) {
   const auto found = find_worker(worker);
   if (!found) return std::unexpected(found.error());
   Worker& restarted = **found;
-  ++restarted.incarnation;
+  if (restarted.state != WorkerState::absent) ++restarted.incarnation;
   if (attached(restarted)) {
     void_leases(worker);
     return {};
   }
-  --group_of(restarted).dead;
+  if (restarted.state == WorkerState::dead) --group_of(restarted).dead;
   restarted.state = WorkerState::ready;
   attach(worker);
   return {};
@@ -402,8 +405,8 @@ std::expected<void, WorkerError> Ledger::remove(WorkerId worker) {
   const auto found = find_worker(worker);
   if (!found) return std::unexpected(found.error());
   Worker& leaving = **found;
-  if (leaving.state == WorkerState::dead) {
-    --group_of(leaving).dead;
+  if (!attached(leaving)) {
+    if (leaving.state == WorkerState::dead) --group_of(leaving).dead;
     leaving.state = WorkerState::removed;
     refresh(leaving.group);
     return {};

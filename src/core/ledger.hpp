@@ -36,9 +36,10 @@ struct WorkerKey {
   friend bool operator==(const WorkerKey&, const WorkerKey&) = default;
 };
 
-// ready: takes admissions. draining: at the barrier, takes none. dead: gone from the barrier, may be restarted.
-// removed: gone for good.
-enum class WorkerState : std::uint8_t { ready, draining, dead, removed };
+// absent: expected, but never seen; nobody at the barrier waits for it. ready: takes admissions. draining: at the
+// barrier, takes none. dead: gone from the barrier, may be restarted. removed: gone for good.
+enum class WorkerState : std::uint8_t { absent, ready, draining, dead, removed };
+inline constexpr std::size_t kWorkerStates = 5;
 // dispatched: charged, but its first token has not been seen. running: grows with its group's steps.
 enum class LeaseState : std::uint8_t { dispatched, running };
 // finished: all that it was to generate has been. cut: given back earlier, for whatever reason.
@@ -159,8 +160,10 @@ class Ledger {
 
   // A barrier means that the group's workers step together: a dead one stops admissions to all.
   GroupId add_group(std::string name, bool barrier = true);
+  // It is ready at once, or absent until restart() says that it came.
   [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                                std::int32_t slots, const KvSpace& kv = {});
+                                                                std::int32_t slots, const KvSpace& kv = {},
+                                                                WorkerState state = WorkerState::ready);
 
   // Charges slots, load and KV space at once (state dispatched).
   [[nodiscard]] std::expected<Lease, AdmitError> reserve(WorkerId worker, const Request& request);
@@ -172,7 +175,7 @@ class Ledger {
   [[nodiscard]] std::expected<void, WorkerError> drain(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> resume(WorkerId worker);
   // The engine came back with nothing of before: raises the incarnation and voids the worker's leases. A dead worker is
-  // ready again, a draining one goes on draining.
+  // ready again, a draining one goes on draining. An absent one came for the first time and is ready.
   [[nodiscard]] std::expected<void, WorkerError> restart(WorkerId worker);
   // The engine is gone: voids the worker's leases and takes it from the barrier.
   [[nodiscard]] std::expected<void, WorkerError> declare_dead(WorkerId worker);

@@ -70,7 +70,8 @@ class Router final : private LedgerObserver {
   // those of a restarted one keep their places.
   GroupId add_group(std::string name, bool barrier = true);
   [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                                std::int32_t slots, const KvSpace& kv = {});
+                                                                std::int32_t slots, const KvSpace& kv = {},
+                                                                WorkerState state = WorkerState::ready);
   [[nodiscard]] std::expected<void, WorkerError> drain(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> resume(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> restart(WorkerId worker);

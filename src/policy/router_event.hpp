@@ -34,6 +34,7 @@ struct WorkerAdded {
   std::int32_t rank;
   std::int32_t slots;
   KvSpace kv;
+  WorkerState state;
 };
 enum class Change : std::uint8_t { drain, resume, restart, declare_dead, remove };
 struct WorkerChanged {

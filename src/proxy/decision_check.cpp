@@ -134,7 +134,8 @@ class Again {
     } else if (kind == "worker") {
       (void)router_->add_worker(line.id<GroupId>("group"), std::string{line.text("url")}, line.small("rank"),
                                 line.small("slots"),
-                                {.capacity = line.tokens("kv_capacity"), .reserve = line.tokens("kv_reserve")});
+                                {.capacity = line.tokens("kv_capacity"), .reserve = line.tokens("kv_reserve")},
+                                line.flag("absent") ? WorkerState::absent : WorkerState::ready);
     } else if (kind == "change") {
       change_worker(line.id<WorkerId>("worker"), static_cast<router_event::Change>(line.small("change")));
     } else {

@@ -31,7 +31,8 @@ TEST(Errors, EachHasItsOwnWords) {
   expect_different_words({WorkerError::UnknownGroup, WorkerError::UnknownWorker, WorkerError::DuplicateWorker,
                           WorkerError::NoSlots, WorkerError::NoKvSpace, WorkerError::WorkerDead,
                           WorkerError::StillBusy});
-  expect_different_words({WorkerState::ready, WorkerState::draining, WorkerState::dead, WorkerState::removed});
+  expect_different_words(
+      {WorkerState::absent, WorkerState::ready, WorkerState::draining, WorkerState::dead, WorkerState::removed});
   expect_different_words({LeaseState::dispatched, LeaseState::running});
 }
 

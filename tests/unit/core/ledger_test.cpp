@@ -248,6 +248,23 @@ TEST_F(LedgerTest, DeadWorkerStopsAdmissionsToItsGroup) {
   EXPECT_TRUE(ledger.reserve(w1, {.id = RequestId{4}, .prompt = Tokens{1}}));
 }
 
+// Law: nobody waits for a worker that was never there; when it comes for the first time no life of it has passed.
+TEST_F(LedgerTest, AbsentWorkerStopsNobody) {
+  const WorkerId late = ledger.add_worker(group, "http://late", 0, 4, {}, WorkerState::absent).value();
+  EXPECT_EQ(ledger.worker(late).state, WorkerState::absent);
+  EXPECT_EQ(ledger.view(group).size(), 3U);
+  EXPECT_TRUE(ledger.reserve(w0, {.id = RequestId{1}, .prompt = Tokens{1}}));
+  EXPECT_EQ(ledger.reserve(late, {.id = RequestId{2}, .prompt = Tokens{1}}).error(), AdmitError::WorkerNotReady);
+  ASSERT_TRUE(ledger.declare_dead(late));  // it was not there, so nothing is lost
+  EXPECT_EQ(ledger.worker(late).state, WorkerState::absent);
+  ASSERT_TRUE(ledger.restart(late));
+  EXPECT_EQ(ledger.incarnation(late), 0U);
+  EXPECT_TRUE(ledger.reserve(late, {.id = RequestId{2}, .prompt = Tokens{1}}));
+  const WorkerId never = ledger.add_worker(group, "http://never", 0, 4, {}, WorkerState::absent).value();
+  ASSERT_TRUE(ledger.remove(never));
+  EXPECT_TRUE(ledger.reserve(w0, {.id = RequestId{3}, .prompt = Tokens{1}}));
+}
+
 TEST_F(LedgerTest, RemovingTheDeadWorkerFreesItsGroup) {
   ASSERT_TRUE(ledger.declare_dead(w0));
   ASSERT_TRUE(ledger.remove(w0));
