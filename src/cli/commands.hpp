@@ -7,6 +7,7 @@
 
 namespace balanceroute::cli {
 
+[[nodiscard]] std::unique_ptr<Command> make_check_command();
 [[nodiscard]] std::unique_ptr<Command> make_config_command();
 [[nodiscard]] std::unique_ptr<Command> make_demo_command();
 [[nodiscard]] std::unique_ptr<Command> make_emulate_command();

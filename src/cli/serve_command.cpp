@@ -1,11 +1,13 @@
 // serve_command.cpp - `balanceroute serve`: the router, until it is told to stop.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
 
 #include <csignal>
 #include <iostream>
 
 #include "cli/commands.hpp"
+#include "cli/file_watch.hpp"
 #include "cli/serve_config.hpp"
 #include "cli/termination.hpp"
 #include "net/server.hpp"
@@ -15,28 +17,58 @@
 namespace balanceroute::cli {
 namespace {
 
+constexpr std::chrono::milliseconds kFileLook{500};
+
 class ServeCommand final : public Command {
  public:
   void declare(CLI::App& app) override { config_.declare(app); }
 
   std::expected<void, Failure> run() override {
-    const auto loaded = config_.load();
+    auto loaded = config_.load();
     if (!loaded) return std::unexpected(loaded.error());
-    const Termination termination;
-    const proxy::ServeParams& params = loaded->params;
+    const Termination termination{Termination::Hangup::rereads};
+    proxy::ServeParams params = loaded->params;
     const auto log = telemetry::make_logger("serve", params.log_level);
     log->info("descriptors limit={}", net::raise_descriptor_limit());
-    auto service = proxy::Service::start(params, log);
+    auto service = proxy::Service::start(params, log, std::move(loaded->origins));
     if (!service) return run_failed(service.error());
     std::cout << (*service)->ready_json() << std::endl;
     log->info("ready {}", (*service)->ready_json());
 
-    termination.wait();
+    serve(**service, *log, termination, params);
     log->info("stopping: no new requests, running ones may end within {} ms", params.timeouts.drain_ms);
     return drain(**service, *log, termination, params.timeouts.drain_ms);
   }
 
  private:
+  // Until somebody wants an end. SIGHUP, or a file that has changed, is read again.
+  void serve(proxy::Service& service, spdlog::logger& log, const Termination& termination,
+             proxy::ServeParams& params) const {
+    FileWatch file{config_.file()};
+    for (;;) {
+      const auto wish = termination.wait_for(kFileLook);
+      if (wish == Termination::Wish::stop) return;
+      const bool other_file = file.has_changed();
+      if (wish == Termination::Wish::reread || (other_file && params.reload_on_change)) reload(service, log, params);
+    }
+  }
+
+  void reload(proxy::Service& service, spdlog::logger& log, proxy::ServeParams& params) const {
+    auto loaded = config_.load();
+    if (!loaded) {
+      log.error("reload refused, everything stays as it is: {}", loaded.error().message);
+      return;
+    }
+    const auto changed = service.reload(loaded->params, std::move(loaded->origins));
+    if (!changed) {
+      log.error("reload refused: {}", changed.error());
+      return;
+    }
+    log.info("reloaded {}: {}", config_.file(),
+             changed->empty() ? "no setting has changed" : fmt::format("{}", fmt::join(*changed, ", ")));
+    params = std::move(loaded->params);
+  }
+
   // Looks up now and then, so that a second signal ends the wait.
   static std::expected<void, Failure> drain(proxy::Service& service, spdlog::logger& log,
                                             const Termination& termination, double drain_ms) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/admin_request.hpp"
 #include "proxy/openai_error.hpp"
 #include "proxy/snapshots.hpp"
 #include "proxy/state_report.hpp"
@@ -49,16 +50,44 @@ std::expected<RequestSize, std::string> read_size(std::string_view query) {
 
 }  // namespace
 
+bool Admin::is_known(const net::HttpRequest& request) const {
+  const std::string& token = service_.params->admin.token;
+  if (token.empty() || request.path().starts_with("/health")) return true;
+  const std::string expected = "Bearer " + token;
+  const std::string_view given = request.headers.find("Authorization").value_or("");
+  // Every byte is looked at, so that the time it takes tells nothing of the token but its length.
+  unsigned difference = given.size() == expected.size() ? 0 : 1;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference |= static_cast<unsigned>(expected[i] ^ (i < given.size() ? given[i] : '\0'));
+  }
+  return difference == 0;
+}
+
 net::asio::awaitable<void> Admin::handle(net::HttpExchange& exchange) {
+  if (!is_known(exchange.request())) {
+    net::HttpResponse refusal =
+        error_response({401, "invalid_request_error", "unauthorized",
+                        "the admin token is missing or wrong: expected Authorization: Bearer TOKEN"});
+    refusal.headers.add("WWW-Authenticate", "Bearer");
+    co_await exchange.respond(std::move(refusal));
+    co_return;
+  }
   const std::string_view path = exchange.request().path();
   const std::string& method = exchange.request().method;
+  if (WorkerRoutes::has(path)) {
+    co_await workers_.serve(exchange, path);
+    co_return;
+  }
+  if (PolicyRoutes::has(path)) {
+    co_await policy_.serve(exchange, path);
+    co_return;
+  }
   const bool known = path == "/debug/ledger" || path == "/debug/explain" || StatusRoutes::has(path);
   if (!known) {
     co_await exchange.respond(
         error_response({404, "invalid_request_error", "unknown_path", "this path is not served here"}));
   } else if (method != "GET" && method != "HEAD") {
-    co_await exchange.respond(
-        error_response({405, "invalid_request_error", "method_not_allowed", "this path takes GET"}));
+    co_await exchange.respond(wrong_method("GET, HEAD"));
   } else if (path == "/debug/ledger") {
     co_await show_ledger(exchange);
   } else if (path == "/debug/explain") {

@@ -1,10 +1,12 @@
-// admin.hpp - the routes of the admin listener: what the router holds, and what it thinks.
+// admin.hpp - the routes of the admin listener: what the router holds, what it thinks, and what it is told to do.
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
 
 #include "net/server.hpp"
+#include "proxy/policy_routes.hpp"
 #include "proxy/status_routes.hpp"
+#include "proxy/worker_routes.hpp"
 
 namespace balanceroute::proxy {
 
@@ -12,16 +14,21 @@ namespace balanceroute::proxy {
 //   Threads  handle() on any I/O thread.
 class Admin {
  public:
-  Admin(ServiceContext& service, StatusRoutes& status) : service_{service}, status_{status} {}
+  Admin(ServiceContext& service, StatusRoutes& status)
+      : service_{service}, status_{status}, workers_{service}, policy_{service} {}
 
   net::asio::awaitable<void> handle(net::HttpExchange& exchange);
 
  private:
+  // Whether it brings the token, if there is one.
+  [[nodiscard]] bool is_known(const net::HttpRequest& request) const;
   net::asio::awaitable<void> show_ledger(net::HttpExchange& exchange);
   net::asio::awaitable<void> explain(net::HttpExchange& exchange);
 
   ServiceContext& service_;
   StatusRoutes& status_;
+  WorkerRoutes workers_;
+  PolicyRoutes policy_;
 };
 
 }  // namespace balanceroute::proxy

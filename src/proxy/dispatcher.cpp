@@ -88,6 +88,7 @@ net::asio::awaitable<std::expected<Placed, PlacementError>> Placement::placed(ne
 void Placement::progress(std::int64_t tokens) {
   if (tokens <= 0 || state_->left || !state_->result || !state_->result->has_value()) return;
   const GroupId group = (*state_->result)->group;
+  (*state_->result)->pulse->beat();
   StepClock& clock = dispatcher_->step_clock_;
   if (!state_->first_step) {
     // Its first tokens belong to a step that other streams have shown already, or will. To take them for a new one
@@ -119,7 +120,7 @@ void Placement::end(std::optional<Tokens> generated) {
 }
 
 Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::unique_ptr<Policy> policy,
-                       DispatcherOptions options, const std::vector<GroupSpec>& groups)
+                       DispatcherOptions options, const std::vector<std::string>& groups)
     : decider_{decider},
       options_{std::move(options)},
       router_{options_.fleet, std::move(policy), options_.seed, options_.router},
@@ -127,14 +128,7 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
       paces_(groups.size()),
       round_timer_{decider.timers()},
       hold_timer_{decider.timers()} {
-  for (const GroupSpec& spec : groups) {
-    const GroupId group = router_.add_group(spec.name, options_.barrier);
-    for (const auto& [url, rank] : spec.workers) {
-      // A clash was refused with the configuration.
-      [[maybe_unused]] const auto added = router_.add_worker(group, url, rank, spec.slots, spec.kv);
-    }
-  }
-  fit_tables();
+  for (const std::string& group : groups) router_.add_group(group, options_.barrier);
 }
 
 Dispatcher::~Dispatcher() = default;
@@ -178,6 +172,8 @@ void Dispatcher::fit_tables() {
   ahead_.resize(workers);
   transfers_.resize(workers);
   held_back_.resize(workers);
+  activity_.resize(workers);
+  while (pulses_.size() < workers) pulses_.emplace_back();
 }
 
 // --- KV that may be held no longer ---
@@ -236,6 +232,7 @@ void Dispatcher::seat_those_ahead() {
       auto lease = router_.adopt(WorkerId{w}, entry.request);
       if (!lease) break;
       entry.lease = std::move(*lease);
+      has_slots(entry, WorkerId{w});
       entry.ahead.reset();
       ahead_[w].pop_front();
     }
@@ -249,7 +246,7 @@ void Dispatcher::leave_line(const Entry& entry) {
 // --- transfers ---
 
 // Tells the request its worker, now or when the worker has fetched enough KV of others.
-void Dispatcher::hand_out(Entry& entry, const Placed& placed) {
+void Dispatcher::hand_out(Entry& entry, Placed placed) {
   const std::size_t worker = placed.worker.value();
   if (entry.transfers) {
     if (transfers_[worker] >= options_.transfers_limit) {
@@ -261,6 +258,8 @@ void Dispatcher::hand_out(Entry& entry, const Placed& placed) {
     entry.carrying = placed.worker;
   }
   entry.sent = decider_.now();
+  entry.worker = placed.worker;
+  placed.pulse = &pulses_[worker];
   if (!entry.reports) {
     const std::chrono::duration<double> usual{first_token_seconds_};
     unreported_.emplace_back(entry.sent + std::chrono::duration_cast<net::Duration>(usual), entry.request.id);
@@ -285,8 +284,30 @@ void Dispatcher::presume_running() {
   while (!unreported_.empty() && unreported_.front().first <= decider_.now()) {
     const auto entry = entries_.find(unreported_.front().second);
     unreported_.pop_front();
-    if (entry != entries_.end()) entry->second.lease.started();
+    if (entry == entries_.end()) continue;
+    entry->second.lease.started();
+    has_started(entry->second);
   }
+}
+
+// --- what engines may have seen ---
+
+void Dispatcher::has_slots(Entry& entry, WorkerId worker) {
+  entry.worker = worker;
+  entry.has_slots = true;
+  activity_[worker.value()].admitted += entry.request.sequences;
+  if (!entry.started) activity_[worker.value()].not_started += entry.request.sequences;
+}
+
+void Dispatcher::has_started(Entry& entry) {
+  if (std::exchange(entry.started, true) || !entry.has_slots) return;
+  activity_[entry.worker.value()].not_started -= entry.request.sequences;
+}
+
+WorkerActivity Dispatcher::activity(WorkerId worker) const {
+  WorkerActivity all = activity_[worker.value()];
+  all.ahead = static_cast<std::int64_t>(ahead_[worker.value()].size());
+  return all;
 }
 
 void Dispatcher::first_token(RequestId request) {
@@ -298,6 +319,7 @@ void Dispatcher::first_token(RequestId request) {
   first_token_seconds_ +=
       first_token_seconds_ == 0 ? took.count() : kStepTimeGain * (took.count() - first_token_seconds_);
   end_transfer(entry->second);
+  has_started(entry->second);
 }
 
 void Dispatcher::finish_one(RequestId request, Tokens generated) {
@@ -317,10 +339,16 @@ void Dispatcher::leave(RequestId request, std::optional<Tokens> generated) {
   leave_line(entry->second);
   end_transfer(entry->second);
   if (generated) entry->second.lease.finish(*generated);
+  const WorkerId worker = entry->second.worker;
+  if (entry->second.has_slots) {
+    has_started(entry->second);
+    activity_[worker.value()].ended += entry->second.request.sequences;
+  }
   entries_.erase(entry);
   if (router_.ledger().live_leases() == 0) {
     for (GroupPace& pace : paces_) pace.since = {};  // the coming pause is no step
   }
+  if (observer_ != nullptr && worker.names_something()) observer_->ended(worker, generated.has_value());
   schedule_round();
   pool_changed_();
 }
@@ -354,6 +382,7 @@ void Dispatcher::run_round() {
     ++admissions_;
     Entry& entry = entries_.at(admission.request.id);
     entry.lease = std::move(admission.lease);
+    has_slots(entry, admission.worker);
     hand_out(entry, {.worker = admission.worker,
                      .group = router_.ledger().group_of(admission.worker),
                      .stage = admission.stage,

@@ -20,9 +20,11 @@
 #include "net/event.hpp"
 #include "net/io_thread.hpp"
 #include "policy/router.hpp"
+#include "proxy/member_status.hpp"
 #include "proxy/prefill_book.hpp"
 #include "proxy/rate_meter.hpp"
 #include "proxy/step_clock.hpp"
+#include "proxy/worker_pulse.hpp"
 
 namespace balanceroute::proxy {
 
@@ -48,6 +50,7 @@ struct Placed {
   Stage stage;
   double score;
   Tokens margin;
+  WorkerPulse* pulse = nullptr;  // to be told of tokens
 };
 
 struct RequestSize {
@@ -90,15 +93,20 @@ class Placement {
   std::shared_ptr<State> state_;
 };
 
-struct GroupSpec {
-  std::string name;
-  std::int32_t slots;
-  KvSpace kv;  // of one worker
-  struct Member {
-    std::string url;
-    std::int32_t rank;  // among those behind that URL
-  };
-  std::vector<Member> workers;
+// What has come and gone at one worker, in sequences.
+struct WorkerActivity {
+  std::int64_t admitted = 0;
+  std::int64_t ended = 0;
+  std::int64_t not_started = 0;  // of those that are there: the engine may not have them yet
+  std::int64_t ahead = 0;        // sent beyond its slots, in no books yet
+};
+
+// PlacementObserver hears what became of placements, on the deciding thread.
+class PlacementObserver {
+ public:
+  virtual ~PlacementObserver() = default;
+  // The worker no longer serves one; `complete` if every answer of it came to its end.
+  virtual void ended(WorkerId worker, bool complete) = 0;
 };
 
 struct DispatcherOptions {
@@ -117,6 +125,7 @@ struct FleetSnapshot {
   std::string fleet;
   std::string policy;
   std::vector<WorkerRecord> workers;
+  std::vector<MemberStatus> members;  // by WorkerId, as workers
   std::vector<LeaseRecord> leases;
   struct Group {
     std::string name;
@@ -155,7 +164,7 @@ struct FleetExplanation {
 class Dispatcher {
  public:
   Dispatcher(net::IoThread& decider, std::size_t io_threads, std::unique_ptr<Policy> policy, DispatcherOptions options,
-             const std::vector<GroupSpec>& groups);
+             const std::vector<std::string>& groups);
   ~Dispatcher();
 
   // `home_index` is the number of the I/O thread `home`.
@@ -176,6 +185,25 @@ class Dispatcher {
   FleetSnapshot snapshot(bool with_leases) const;
   // Of a request that would come now.
   FleetExplanation explain(const RequestSize& size) const;
+
+  // Changes membership or policy, and lets a round follow. On the deciding thread, as are the two below, or before it
+  // runs.
+  template <class Change>
+  auto change(Change change_router) {
+    router_.set_now(decider_.now().time_since_epoch());
+    follow_steps();
+    auto result = change_router(router_);
+    fit_tables();
+    schedule_round();
+    return result;
+  }
+  void set_waiting_limit(std::size_t requests) { options_.waiting_limit = requests; }
+  [[nodiscard]] const Router& router() const { return router_; }
+  WorkerPulse& pulse(WorkerId worker) { return pulses_[worker.value()]; }
+  [[nodiscard]] WorkerActivity activity(WorkerId worker) const;
+  // The one that is told; it must outlive the threads.
+  void observe(PlacementObserver& observer) { observer_ = &observer; }
+
   net::IoThread& decider() { return decider_; }
   // Requests that have a Placement now. Any thread.
   std::size_t live() const { return live_.load(std::memory_order_relaxed); }
@@ -194,6 +222,9 @@ class Dispatcher {
     std::optional<WorkerId> ahead;     // sent there before a slot was free
     std::optional<Placed> placed;      // chosen, and held back until the worker has fetched more
     net::TimePoint sent{};
+    WorkerId worker{};       // that it was sent to
+    bool has_slots = false;  // it has had a lease there
+    bool started = false;    // its first token was seen
   };
   struct GroupPace {
     Steps steps{0};
@@ -211,7 +242,9 @@ class Dispatcher {
   void follow_steps();
   void fit_tables();
   void presume_running();
-  void hand_out(Entry& entry, const Placed& placed);
+  void hand_out(Entry& entry, Placed placed);
+  void has_slots(Entry& entry, WorkerId worker);
+  void has_started(Entry& entry);
   void end_transfer(Entry& entry);
   void reap();
   std::optional<WorkerId> worker_beyond_slots() const;
@@ -226,6 +259,9 @@ class Dispatcher {
   DispatcherOptions options_;
   Router router_;
   StepClock step_clock_;
+  std::deque<WorkerPulse> pulses_;  // by WorkerId; they stay where they are
+  std::vector<WorkerActivity> activity_;
+  PlacementObserver* observer_ = nullptr;
   std::vector<GroupPace> paces_;
   std::unordered_map<RequestId, Entry> entries_;
   net::Timer round_timer_;

@@ -1,10 +1,14 @@
 #include "proxy/fleet.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <utility>
 
+#include <spdlog/spdlog.h>
+
+#include "config/setting_values.hpp"
 #include "policy/registry.hpp"
 
 namespace balanceroute::proxy {
@@ -25,38 +29,51 @@ bool all_wait(const FleetParams& fleet) {
   return fleet.barrier && std::ranges::all_of(fleet.groups, [](const GroupParams& group) {
            std::int64_t workers = 0;
            for (const WorkerParams& worker : group.workers) workers += worker.ranks;
-           return workers > 1;
+           return workers > 1 || group.discovery.looks();
          });
+}
+
+std::vector<std::string> names_of(const std::vector<GroupParams>& groups) {
+  std::vector<std::string> names;
+  for (const GroupParams& group : groups) names.push_back(group.name);
+  return names;
+}
+
+std::vector<GroupSpec> specs_of(const std::vector<GroupParams>& groups) {
+  std::vector<GroupSpec> specs;
+  for (const GroupParams& group : groups) {
+    specs.push_back({.name = group.name, .slots = static_cast<std::int32_t>(group.slots), .kv = group.kv.space()});
+  }
+  return specs;
 }
 
 }  // namespace
 
-Fleet::Fleet(FleetParams params)
-    : params_{std::move(params)},
-      dialect_{make_dialect(params_.dialect_kind())},
-      token_progress_{params_.token_progress_mode()} {}
+std::expected<std::vector<WorkerSpec>, std::string> ranks_of(const WorkerParams& params) {
+  auto addresses = addresses_of(params);
+  if (!addresses) return std::unexpected(params.url + ": " + addresses.error());
+  std::vector<WorkerSpec> specs;
+  for (WorkerAddress& address : *addresses) {
+    const std::string url = "http://" + address.endpoint.authority();
+    specs.push_back({.url = url, .address = std::move(address)});
+  }
+  return specs;
+}
+
+std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers) {
+  std::vector<WorkerSpec> all;
+  for (const WorkerParams& worker : workers) {
+    if (const auto specs = ranks_of(worker)) all.insert(all.end(), specs->begin(), specs->end());
+  }
+  return all;
+}
 
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
-                                                               net::IoThread& decider, net::IoThreads& threads) {
-  const PolicyParams chosen = chosen_for(params.policy, all_wait(params));
-  auto policy = make_policy(chosen, {.load_model = params.load_model.model()});
+                                                               net::IoThread& decider, net::IoThreads& threads,
+                                                               spdlog::logger& log) {
+  std::unique_ptr<Fleet> fleet{new Fleet{params, log}};
+  auto policy = make_policy(fleet->policy_, {.load_model = params.load_model.model()});
   if (!policy) return std::unexpected(policy.error());
-  std::unique_ptr<Fleet> fleet{new Fleet{params}};
-  std::vector<GroupSpec> groups;
-  for (const GroupParams& group : params.groups) {
-    GroupSpec spec{
-        .name = group.name, .slots = static_cast<std::int32_t>(group.slots), .kv = group.kv.space(), .workers = {}};
-    for (const WorkerParams& worker : group.workers) {
-      auto addresses = addresses_of(worker);
-      if (!addresses) return std::unexpected(worker.url + ": " + addresses.error());
-      for (WorkerAddress& address : *addresses) {
-        spec.workers.push_back({"http://" + address.endpoint.authority(), address.rank});
-        fleet->workers_.push_back(std::move(address));
-      }
-    }
-    fleet->largest_slots_ = std::max(fleet->largest_slots_, spec.slots);
-    groups.push_back(std::move(spec));
-  }
   for (const ModelParams& model : params.models) {
     fleet->models_[model.name] = model.name;
     for (const std::string& alias : model.aliases) fleet->models_[alias] = model.name;
@@ -65,11 +82,13 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   const std::uint64_t seed = std::random_device{}();
   const std::int64_t kv_block = params.groups.front().kv.block_size;
   if (!params.decision_log.path.empty()) {
-    auto log = DecisionLog::open(
-        params.decision_log,
-        {.fleet = params.name, .seed = seed, .kv_block = kv_block, .policy = chosen, .load_model = params.load_model});
-    if (!log) return std::unexpected(log.error());
-    fleet->decision_log_ = *std::move(log);
+    auto decisions = DecisionLog::open(params.decision_log, {.fleet = params.name,
+                                                             .seed = seed,
+                                                             .kv_block = kv_block,
+                                                             .policy = fleet->policy_,
+                                                             .load_model = params.load_model});
+    if (!decisions) return std::unexpected(decisions.error());
+    fleet->decision_log_ = *std::move(decisions);
   }
   fleet->dispatcher_ = std::make_unique<Dispatcher>(
       decider, threads.size(), std::move(*policy),
@@ -83,13 +102,129 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
                         .overcommit = static_cast<std::int32_t>(params.prefill.overcommit),
                         .transfers_limit = static_cast<std::size_t>(params.prefill.max_transfers_in_flight),
                         .seed = seed},
-      groups);
+      names_of(params.groups));
   const net::ClientOptions client_options = client_options_of(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     fleet->clients_.emplace_back(threads.at(i), fleet->workers_, client_options);
   }
+  fleet->membership_ = std::make_unique<Membership>(
+      MembershipOptions{.fleet = params.name, .groups = specs_of(params.groups), .health = serve.health},
+      *fleet->dispatcher_, fleet->workers_, threads.at(0), log);
+  for (const GroupParams& group : params.groups) {
+    const auto joined = fleet->membership_->add(group.name, ranks_of(group.workers));
+    if (!joined) return std::unexpected(joined.error().message);
+    if (group.discovery.looks()) fleet->discover(group, threads.at(0));
+  }
   if (const auto added = fleet->add_prefill_side(serve, threads); !added) return std::unexpected(added.error());
   return fleet;
+}
+
+Fleet::Fleet(FleetParams params, spdlog::logger& log)
+    : params_{std::move(params)},
+      log_{log},
+      policy_{chosen_for(params_.policy, all_wait(params_))},
+      dialect_{make_dialect(params_.dialect_kind())},
+      token_progress_{params_.token_progress_mode()} {}
+
+void Fleet::discover(const GroupParams& group, net::IoThread& thread) {
+  const auto tell = [this, name = group.name](const WorkerSource::Found& found) {
+    std::expected<std::vector<WorkerSpec>, std::string> specs;
+    if (found) {
+      specs = ranks_of(*found);
+    } else {
+      specs = std::unexpected(found.error());
+    }
+    dispatcher_->decider().dispatch([this, name, specs = std::move(specs)] { membership_->follow(name, specs); });
+  };
+  discoveries_.push_back(std::make_unique<Discovery>(
+      thread, make_source(group.discovery, thread), group.discovery.interval_ms, tell,
+      [this](const std::exception_ptr&) { log_.error("discovery of fleet {} has failed and is over", name()); }));
+  discoveries_.back()->start();
+}
+
+void Fleet::stop() {
+  for (const auto& discovery : discoveries_) discovery->stop();
+  membership_->stop();
+}
+
+std::expected<std::unique_ptr<Policy>, std::string> Fleet::make_fitting(const PolicyParams& chosen) const {
+  if (const auto valid = validate(chosen, ""); !valid) return std::unexpected(valid.error());
+  for (const GroupView& group : dispatcher_->router().ledger().groups()) {
+    const std::string name{dispatcher_->router().ledger().group_name(group.group)};
+    const auto fits = validate_for_group(chosen, name, std::max<std::size_t>(group.size(), 1), params_.barrier);
+    if (!fits) return std::unexpected(fits.error());
+  }
+  return make_policy(chosen, {.load_model = params_.load_model.model()});
+}
+
+std::expected<void, std::string> Fleet::set_policy(const PolicyParams& policy) {
+  const PolicyParams chosen = chosen_for(policy, all_wait(params_));
+  auto made = make_fitting(chosen);
+  if (!made) return std::unexpected(made.error());
+  dispatcher_->change([&](Router& router) {
+    router.set_policy(*std::move(made));
+    return true;
+  });
+  log_.info("policy fleet={} policy={} was={}", name(), chosen.name, policy_.name);
+  policy_ = chosen;
+  return {};
+}
+
+std::expected<void, std::string> Fleet::check_change(const FleetParams& next) const {
+  if (differences(values_of(params_.policy), values_of(next.policy)).empty()) return {};
+  const auto made = make_fitting(chosen_for(next.policy, all_wait(next)));
+  if (!made) return std::unexpected(made.error());
+  return {};
+}
+
+void Fleet::change(const FleetParams& next, const ServeParams& serve) {
+  membership_->set_health(serve.health);
+  dispatcher_->set_waiting_limit(static_cast<std::size_t>(serve.limits.waiting_requests));
+  for (std::size_t g = 0; g < next.groups.size(); ++g) {
+    change_workers(next.groups[g].name, params_.groups[g], next.groups[g]);
+  }
+  const bool other_policy = !differences(values_of(params_.policy), values_of(next.policy)).empty();
+  params_.groups = next.groups;
+  params_.policy = next.policy;
+  if (!other_policy) return;
+  const auto done = set_policy(next.policy);
+  if (!done) log_.error("policy fleet={} stays {}: {}", name(), policy_.name, done.error());
+}
+
+// Workers that an operator added beside the settings stay.
+void Fleet::change_workers(const std::string& group, const GroupParams& before, const GroupParams& after) {
+  const std::vector<WorkerSpec> old_ones = ranks_of(before.workers);
+  const std::vector<WorkerSpec> new_ones = ranks_of(after.workers);
+  const auto has = [](const std::vector<WorkerSpec>& list, const WorkerSpec& one) {
+    return std::ranges::any_of(
+        list, [&](const auto& other) { return other.url == one.url && other.address.rank == one.address.rank; });
+  };
+  std::vector<WorkerSpec> fresh;
+  std::ranges::copy_if(new_ones, std::back_inserter(fresh), [&](const auto& one) { return !has(old_ones, one); });
+  if (const auto added = membership_->add(group, fresh); !added) log_.error("{}", added.error().message);
+  for (const WorkerSpec& one : old_ones) {
+    if (has(new_ones, one)) continue;
+    const auto gone = membership_->remove({.id = std::nullopt, .url = one.url, .rank = one.address.rank});
+    if (!gone) log_.info("{}", gone.error().message);
+  }
+}
+
+void Fleet::worker_failed(WorkerId worker, const net::NetError& fault) {
+  if (fault.fault == net::NetFault::Cancelled) return;
+  const bool unreachable = fault.fault == net::NetFault::Connect || fault.fault == net::NetFault::Resolve;
+  membership_->report(worker, unreachable ? Evidence::request_unreachable : Evidence::request_failed, fault.detail);
+}
+
+void Fleet::worker_answered(WorkerId worker, int status) {
+  if (status < 500) return;
+  membership_->report(worker, Evidence::request_failed, "it answered a request with status " + std::to_string(status));
+}
+
+FleetSnapshot Fleet::snapshot(bool with_leases) const {
+  FleetSnapshot out = dispatcher_->snapshot(with_leases);
+  out.members = membership_->statuses();
+  if (prefills_) out.prefill = prefills_->snapshot(with_leases);
+  return out;
 }
 
 std::expected<void, std::string> Fleet::add_prefill_side(const ServeParams& serve, net::IoThreads& threads) {

@@ -13,22 +13,31 @@
 #include "net/io_thread.hpp"
 #include "proxy/decision_log.hpp"
 #include "proxy/dialects/dialect.hpp"
+#include "proxy/discovery.hpp"
 #include "proxy/dispatcher.hpp"
+#include "proxy/membership.hpp"
 #include "proxy/prefill_clients.hpp"
 #include "proxy/prefill_dispatcher.hpp"
 #include "proxy/prompt_estimator.hpp"
 #include "proxy/serve_params.hpp"
 #include "proxy/worker_clients.hpp"
+#include "proxy/worker_directory.hpp"
 
 namespace balanceroute::proxy {
 
+// The workers that one entry of the settings stands for, one for each rank.
+std::expected<std::vector<WorkerSpec>, std::string> ranks_of(const WorkerParams& params);
+// Of a list whose addresses have been checked.
+std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers);
+
 // Fleet is everything that requests for one set of models share.
-//   Threads  clients(i) only on I/O thread i; estimator from any; dispatcher as it says.
+//   Threads  clients(i) only on I/O thread i; estimator from any; dispatcher and membership as they say.
 class Fleet {
  public:
   // `params` has passed problems_of().
   static std::expected<std::unique_ptr<Fleet>, std::string> make(const FleetParams& params, const ServeParams& serve,
-                                                                 net::IoThread& decider, net::IoThreads& threads);
+                                                                 net::IoThread& decider, net::IoThreads& threads,
+                                                                 spdlog::logger& log);
 
   const std::string& name() const { return params_.name; }
   const FleetParams& params() const { return params_; }
@@ -37,10 +46,13 @@ class Fleet {
   std::optional<std::string_view> engine_model(std::string_view asked) const;
 
   Dispatcher& dispatcher() { return *dispatcher_; }
+  Membership& membership() { return *membership_; }
+  // Ends what runs on the I/O threads by itself, while they still run.
+  void stop();
   WorkerClients& clients(std::size_t thread) { return clients_[thread]; }
   PromptEstimator& estimator() { return estimator_; }
   TokenProgress& token_progress() { return token_progress_; }
-  const WorkerAddress& address(WorkerId worker) const { return workers_[worker.value()]; }
+  const WorkerAddress& address(WorkerId worker) const { return workers_.address(worker); }
   // Makes the body name the model as the engine does, and the request or the body the worker's rank.
   void rename_model(BodyEdit& edit, std::string_view asked) const;
   void name_rank(net::HttpRequest& request, BodyEdit& edit, WorkerId worker) const;
@@ -53,20 +65,39 @@ class Fleet {
   const PrefillPeer& peer(PrefillId id) const { return prefill_peers_[id.value()]; }
   void name_prefill_rank(net::HttpRequest& request, PrefillId id) const;
 
+  // Every id ever given, removed workers too.
   std::size_t worker_count() const { return workers_.size(); }
-  // What requests bring before a worker is known to be too small.
-  std::int32_t largest_slots() const { return largest_slots_; }
+  // A request met this at its worker. Any thread.
+  void worker_failed(WorkerId worker, const net::NetError& fault);
+  void worker_answered(WorkerId worker, int status);
+
+  // On the deciding thread: what it is now, what decides, and a change of that.
+  FleetSnapshot snapshot(bool with_leases) const;
+  const PolicyParams& policy() const { return policy_; }
+  // An error, and nothing changed, for a policy that has no sense here.
+  std::expected<void, std::string> set_policy(const PolicyParams& policy);
+  // Other settings: whether change() could put them in effect, and that. Only policy, workers and health may differ,
+  // and how many requests may wait.
+  std::expected<void, std::string> check_change(const FleetParams& next) const;
+  void change(const FleetParams& next, const ServeParams& serve);
 
  private:
-  explicit Fleet(FleetParams params);
+  Fleet(FleetParams params, spdlog::logger& log);
   std::expected<void, std::string> add_prefill_side(const ServeParams& serve, net::IoThreads& threads);
 
+  std::expected<std::unique_ptr<Policy>, std::string> make_fitting(const PolicyParams& chosen) const;
+  void discover(const GroupParams& group, net::IoThread& thread);
+  void change_workers(const std::string& group, const GroupParams& before, const GroupParams& after);
+
   FleetParams params_;
-  std::vector<WorkerAddress> workers_;  // by WorkerId
-  std::int32_t largest_slots_ = 0;
+  spdlog::logger& log_;
+  PolicyParams policy_;  // in effect
+  WorkerDirectory workers_;
   std::unordered_map<std::string, std::string> models_;  // asked name -> engine's name
   std::unique_ptr<DecisionLog> decision_log_;            // outlives the dispatcher, whose router writes it; none: off
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Membership> membership_;
+  std::vector<std::unique_ptr<Discovery>> discoveries_;
   std::vector<WorkerClients> clients_;  // one for each I/O thread
   std::unique_ptr<Dialect> dialect_;
   std::vector<PrefillPeer> prefill_peers_;  // by PrefillId

@@ -104,7 +104,7 @@ net::asio::awaitable<std::vector<WorkerId>> Forwarding::servers(Fleet& fleet, ne
 }
 
 net::asio::awaitable<std::expected<net::HttpResponse, Failure>> Forwarding::ask(Job& job, net::IoThread& thread) const {
-  const std::chrono::duration<double, std::milli> patience{service_.params.timeouts.first_byte_ms};
+  const std::chrono::duration<double, std::milli> patience{service_.params->timeouts.first_byte_ms};
   const net::TimePoint deadline = service_.clock.now() + std::chrono::duration_cast<net::Duration>(patience);
   Failure failure = failure_of(PlacementError::NoWorkerReady);
   for (const WorkerId worker : co_await servers(*job.fleet, thread)) {

@@ -90,7 +90,7 @@ net::asio::awaitable<void> Frontend::take_callback(net::HttpExchange& exchange) 
   const std::string request{request_of_child(id)};
   const net::TimePoint deadline =
       service_.clock.now() + std::chrono::duration_cast<net::Duration>(
-                                 std::chrono::duration<double, std::milli>{service_.params.timeouts.first_byte_ms});
+                                 std::chrono::duration<double, std::milli>{service_.params->timeouts.first_byte_ms});
   const auto answer =
       co_await service_.callbacks.call(exchange.thread(), request, std::move(id), std::move(object), deadline);
   net::HttpResponse response = net::json_response(200, R"({"status":"ok"})");

@@ -116,11 +116,16 @@ Generation::Stage Generation::place(Tokens prompt) {
   if (!handover_.object.empty()) size.hold_until = hold_until();
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size));
   if (*claim_) (*claim_)->computed(prompt);  // from now on it counts as waiting in the pool
-  const auto placed = co_await placement_->placed(after(service_.params.timeouts.admission_ms));
+  const auto placed = co_await placement_->placed(after(service_.params->timeouts.admission_ms));
   if (!placed) co_return failure_of(placed.error());
   worker_ = placed->worker;
   record_.placed(fleet_->address(worker_).endpoint.authority(), *placed);
   co_return std::nullopt;
+}
+
+Failure Generation::worker_failure(const net::NetError& cause) {
+  fleet_->worker_failed(worker_, cause);
+  return failure_of(cause, record_.worker());
 }
 
 net::asio::awaitable<void> Generation::fail(Failure failure) {

@@ -17,6 +17,7 @@
 #include "proxy/failure.hpp"
 #include "proxy/fleet.hpp"
 #include "proxy/leg_pair.hpp"
+#include "proxy/live_settings.hpp"
 #include "proxy/prefill_leg.hpp"
 #include "proxy/request_body.hpp"
 #include "proxy/request_record.hpp"
@@ -29,7 +30,7 @@ namespace balanceroute::proxy {
 struct ServiceContext {
   const net::Clock& clock;
   net::IoThreads& threads;
-  const ServeParams& params;
+  LiveSettings& params;
   telemetry::RouterMetrics& metrics;
   spdlog::logger& log;
   std::vector<std::unique_ptr<Fleet>>& fleets;
@@ -61,6 +62,8 @@ class Generation {
 
   // generation.cpp: the request as a whole.
   std::optional<Failure> read();
+  // What it means that the worker failed, which its health hears of.
+  Failure worker_failure(const net::NetError& cause);
   std::optional<Failure> refused_header() const;
   Fleet* find_fleet();
   Stage serve();

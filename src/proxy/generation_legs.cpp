@@ -40,7 +40,7 @@ net::asio::awaitable<std::expected<PrefillId, Failure>> Generation::prefill_inst
                                                                                      std::optional<PrefillId> avoid) {
   const Tokens work = prompt_size() * body_.prompts;
   claim_ = std::make_shared<std::optional<PrefillClaim>>(fleet_->prefills()->request(thread(), work, turn, avoid));
-  const auto instance = co_await (*claim_)->assigned(after(service_.params.timeouts.admission_ms));
+  const auto instance = co_await (*claim_)->assigned(after(service_.params->timeouts.admission_ms));
   if (!instance) co_return std::unexpected(failure_of(instance.error()));
   record_.prefill_begun(fleet_->peer(*instance).endpoint.authority());
   co_return *instance;
@@ -90,7 +90,7 @@ Generation::Stage Generation::prefill_and_place(Turn first_turn) {
       break;
     }
     auto outcome = co_await prefill(fleet_->prefill_clients(thread_index_).of(*instance), prefill_request(*instance),
-                                    after(service_.params.timeouts.first_byte_ms));
+                                    after(service_.params->timeouts.first_byte_ms));
     if (outcome.end == PrefillEnd::Cancelled) co_return client_left();
     if (outcome.end == PrefillEnd::Refused) co_return refusal(std::move(outcome));
     if (outcome.end == PrefillEnd::Computed) {
@@ -128,7 +128,7 @@ void Generation::leave_kv() {
                         .request = leg_request(),
                         .body = body_,
                         .handover = handover_,
-                        .deadline = after(service_.params.timeouts.admission_ms)};
+                        .deadline = after(service_.params->timeouts.admission_ms)};
   placement_.reset();
   abandoned.request.body = exchange_.request().body;
   service_.background.on(thread_index_).spawn(drain(std::move(abandoned)));
@@ -147,8 +147,8 @@ std::optional<Failure> Generation::without_prefill(std::string reason) {
 
 Generation::Stage Generation::open_decode() {
   net::HttpClient& client = fleet_->clients(thread_index_).of(worker_);
-  auto call = co_await client.send(decode_request(), after(service_.params.timeouts.first_byte_ms));
-  if (!call) co_return failure_of(call.error(), record_.worker());
+  auto call = co_await client.send(decode_request(), after(service_.params->timeouts.first_byte_ms));
+  if (!call) co_return worker_failure(call.error());
   answer_.emplace(std::move(*call));
   co_return std::nullopt;
 }
@@ -195,7 +195,7 @@ Generation::Stage Generation::find_meeting_point(PrefillId instance) {
   handover_.rooms = fresh_rooms(*handover_.prefill, body_.prompts, random);
   if (!fleet_->dialect().needs_engine_id()) co_return std::nullopt;
   auto id =
-      co_await fleet_->prefill_clients(thread_index_).engine_id(instance, after(service_.params.timeouts.connect_ms));
+      co_await fleet_->prefill_clients(thread_index_).engine_id(instance, after(service_.params->timeouts.connect_ms));
   if (!id && id.error().fault == net::NetFault::Cancelled) co_return client_left();
   if (!id) co_return prefill_failure(id.error().detail);
   handover_.engine_id = std::move(*id);
@@ -205,7 +205,7 @@ Generation::Stage Generation::find_meeting_point(PrefillId instance) {
 // Sends both legs and waits for the decode worker's first bytes.
 Generation::Stage Generation::prefill_on(PrefillId instance) {
   auto pair = std::make_shared<LegPair>(thread());
-  const net::TimePoint deadline = after(service_.params.timeouts.first_byte_ms);
+  const net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
   net::TaskGroup& tasks = service_.background.on(thread_index_);
   net::HttpClient& engine = fleet_->prefill_clients(thread_index_).of(instance);
   net::HttpClient& worker = fleet_->clients(thread_index_).of(worker_);
@@ -228,7 +228,7 @@ Generation::Stage Generation::until_decode_begins(LegPair& pair) {
     if (pair.prefill->end == PrefillEnd::Refused) co_return refusal(std::move(*pair.prefill));
     co_return prefill_failure(pair.prefill->reason);
   }
-  if (!*pair.decode) co_return failure_of(pair.decode->error(), record_.worker());
+  if (!*pair.decode) co_return worker_failure(pair.decode->error());
   answer_.emplace(std::move(**pair.decode));
   co_return std::nullopt;
 }
@@ -237,7 +237,7 @@ Generation::Stage Generation::until_decode_begins(LegPair& pair) {
 Generation::Stage Generation::open_on_callback() {
   handover_.callback = callback_url();
   auto pair = std::make_shared<LegPair>(thread());
-  const net::TimePoint deadline = after(service_.params.timeouts.first_byte_ms);
+  const net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
   net::TaskGroup& tasks = service_.background.on(thread_index_);
   net::HttpClient& worker = fleet_->clients(thread_index_).of(worker_);
   claim_ = std::make_shared<std::optional<PrefillClaim>>();
@@ -271,7 +271,7 @@ Generation::Stage Generation::open_on_callback() {
 std::string Generation::callback_url() const {
   std::string url = fleet_->params().prefill.callback_url;
   if (url.empty()) {
-    const std::string& listen = service_.params.listen;
+    const std::string& listen = service_.params->listen;
     url = "http://" + listen.substr(0, listen.rfind(':') + 1) + std::to_string(service_.client_port);
   }
   if (url.ends_with('/')) url.pop_back();

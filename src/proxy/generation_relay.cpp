@@ -58,7 +58,7 @@ Generation::Stage Generation::go_on_elsewhere() {
 }
 
 net::asio::awaitable<void> Generation::relay_whole() {
-  auto answer = co_await answer_->read_all(kWholeAnswerBytes, after(service_.params.timeouts.first_byte_ms));
+  auto answer = co_await answer_->read_all(kWholeAnswerBytes, after(service_.params->timeouts.first_byte_ms));
   const int status = answer_->head().status;
   if (answer && answer->empty() && status == 200) {
     answer = std::unexpected(net::NetError{net::NetFault::Closed, "the worker answered 200 with an empty body"});
@@ -66,9 +66,10 @@ net::asio::awaitable<void> Generation::relay_whole() {
   if (!answer) {
     placement_->leave();
     if (answer.error().fault == net::NetFault::Cancelled) co_return;
-    co_await fail(failure_of(answer.error(), record_.worker()));
+    co_await fail(worker_failure(answer.error()));
     co_return;
   }
+  fleet_->worker_answered(worker_, status);
   StreamEvent whole;
   if (status == 200) {
     decode_has_begun();
@@ -240,7 +241,7 @@ net::asio::awaitable<void> Generation::relay_stream() {
 // One worker's stream, to its end; a failure if that was not a proper one.
 net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
   std::optional<net::NetError> broken;
-  net::TimePoint deadline = after(service_.params.timeouts.first_byte_ms);
+  net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
   for (;;) {
     const auto bytes = co_await answer_->read(deadline);
     if (!bytes) broken = bytes.error();
@@ -249,7 +250,7 @@ net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
     // The status goes out with the first event, so a worker that fails at once still gives a status that says so.
     if (relay.error && !exchange_.started()) break;
     if (relay.any_event && !exchange_.started()) exchange_.start(client_answer(answer_->head(), record_.client_id));
-    deadline = after(service_.params.timeouts.stream_idle_ms);
+    deadline = after(service_.params->timeouts.stream_idle_ms);
     if (relay.out.empty()) continue;
     net::WriteStatus status = exchange_.write(relay.out);
     relay.out.clear();
@@ -262,7 +263,7 @@ net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
   }
   if (relay.error) broken = net::NetError{net::NetFault::Protocol, "the worker reported: " + *relay.error};
   if (!broken) co_return std::nullopt;
-  co_return failure_of(*broken, record_.worker());
+  co_return worker_failure(*broken);
 }
 
 // `told`: the worker's own error event has been passed on already.

@@ -41,7 +41,8 @@ void GroupParams::visit_params(ParamVisitor& visitor) {
   visitor.integer({"slots", "Sequences that one worker decodes at once: the engine's --max-num-seqs.", true}, slots,
                   {1, 65'536});
   kv.visit_params(visitor);
-  visitor.nested_list({"workers", "The decode workers that step together at one barrier.", true}, workers);
+  visitor.nested_list({"workers", "The decode workers that step together at one barrier."}, workers);
+  visitor.nested({"discovery", "Where more workers of the group are found while the router runs."}, discovery);
 }
 
 void ModelParams::visit_params(ParamVisitor& visitor) {
@@ -106,7 +107,10 @@ void TimeoutParams::visit_params(ParamVisitor& visitor) {
 }
 
 void AdminParams::visit_params(ParamVisitor& visitor) {
-  visitor.text({"listen", "Its address, as host:port; loopback only, because it asks for no password."}, listen);
+  visitor.text({"listen", "Its address, as host:port; loopback only, unless there is a token."}, listen);
+  visitor.text(
+      {"token", "What whoever asks it must send, as Authorization: Bearer TOKEN; health pages are open.", false, true},
+      token);
 }
 
 void ServeParams::visit_params(ParamVisitor& visitor) {
@@ -115,8 +119,12 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.integer_or_auto({"io_threads", "Threads that own connections; auto means the cores less one."}, io_threads,
                           kAuto, {1, 1024});
   visitor.choice({"log_level", "Least severe log lines that are written."}, log_level, kLogLevels);
+  visitor.flag({"reload_on_change",
+                "Whether the configuration file is read again when it has changed; SIGHUP does that at any time."},
+               reload_on_change);
   visitor.nested({"limits", "Bounds on what clients may send."}, limits);
   visitor.nested({"timeouts", "Longest waits."}, timeouts);
+  visitor.nested({"health", "When workers are given requests, and when not."}, health);
   visitor.nested_list({"fleets", "Fleets of workers; each serves one set of models.", true}, fleets);
 }
 
@@ -172,9 +180,9 @@ void check_addresses(const ServeParams& params, Problems& problems) {
   const auto admin = parse_listen_address(params.admin.listen);
   if (!admin) {
     add_problem(problems, "admin.listen", params.admin.listen, admin.error());
-  } else if (!boost::asio::ip::make_address(admin->host).is_loopback()) {
+  } else if (!boost::asio::ip::make_address(admin->host).is_loopback() && params.admin.token.empty()) {
     add_problem(problems, "admin.listen", params.admin.listen,
-                "expected a loopback address, because it asks for no password");
+                "expected a loopback address, because no admin.token is set");
   }
 }
 
@@ -276,10 +284,15 @@ void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std:
     const std::string group_key = key + ".groups[" + std::to_string(g) + "]";
     if (!names.insert(group.name).second) add_problem(problems, group_key + ".name", group.name, "is given twice");
     check_kv(group.kv, fleet.groups.front().kv, group_key, problems);
-    if (group.workers.empty()) add_problem(problems, group_key + ".workers", "[]", "expected at least one worker");
+    if (group.workers.empty() && !group.discovery.looks()) {
+      add_problem(problems, group_key + ".workers", "[]", "expected at least one worker, or discovery");
+    }
+    if (const auto problem = problem_of(group.discovery)) {
+      problems.push_back(group_key + ".discovery." + *problem);
+    }
     const std::size_t workers = check_workers(group, group_key, seen, problems);
     check_addressing(fleet, group, group_key, problems);
-    if (workers == 0) continue;
+    if (workers == 0 || group.discovery.looks()) continue;  // nobody knows yet how many there will be
     const auto fits = validate_for_group(fleet.policy, group.name, workers, fleet.barrier);
     if (!fits) problems.push_back(group_key + ": " + fits.error());
   }

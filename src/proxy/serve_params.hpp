@@ -11,6 +11,8 @@
 #include "core/params.hpp"
 #include "policy/policy_params.hpp"
 #include "proxy/decision_log.hpp"
+#include "proxy/discovery_params.hpp"
+#include "proxy/health_params.hpp"
 #include "proxy/prefill_params.hpp"
 #include "proxy/token_progress.hpp"
 #include "proxy/worker_address.hpp"
@@ -32,6 +34,7 @@ struct GroupParams {
   std::int64_t slots = 0;
   KvParams kv;
   std::vector<WorkerParams> workers;
+  DiscoveryParams discovery;
 
   void visit_params(ParamVisitor& visitor);
 };
@@ -85,6 +88,7 @@ struct TimeoutParams {
 
 struct AdminParams {
   std::string listen = "127.0.0.1:8081";
+  std::string token;
 
   void visit_params(ParamVisitor& visitor);
 };
@@ -94,8 +98,10 @@ struct ServeParams {
   AdminParams admin;
   std::int64_t io_threads = kAuto;
   std::string log_level = "info";
+  bool reload_on_change = true;
   LimitParams limits;
   TimeoutParams timeouts;
+  HealthParams health;
   std::vector<FleetParams> fleets;
 
   static constexpr std::int64_t kAuto = -1;

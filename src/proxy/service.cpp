@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
+#include "config/setting_values.hpp"
 
 #include "proxy/openai_error.hpp"
 
@@ -40,12 +41,25 @@ std::string failure_text(const std::exception_ptr& failure) {
   }
 }
 
+// Workers, policies and waits may; what is bound, started or counted by from the start on may not.
+bool may_change_while_running(std::string_view path) {
+  if (path == "log_level" || path == "reload_on_change" || path == "limits.waiting_requests" ||
+      path.starts_with("health."))
+    return true;
+  if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms")
+    return false;
+  if (path.starts_with("timeouts.")) return true;
+  if (!path.starts_with("fleets[")) return false;
+  const bool of_policy = path.find("].policy.") != std::string_view::npos && !path.ends_with(".max_wait_ms");
+  return of_policy || path.find("].workers[") != std::string_view::npos;
+}
+
 }  // namespace
 
-Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log)
-    : params_{std::move(params)},
+Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins)
+    : params_{std::move(params), std::move(origins)},
       log_{std::move(log)},
-      threads_{thread_count(params_), "br-io", clock_},
+      threads_{thread_count(*params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
       decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
       background_{threads_, [this](const std::exception_ptr& failure) { log_->warn("{}", failure_text(failure)); }},
@@ -55,32 +69,44 @@ Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log)
       admin_{context_, status_} {}
 
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
-                                                                    std::shared_ptr<spdlog::logger> log) {
-  std::unique_ptr<Service> service{new Service{std::move(params), std::move(log)}};
+                                                                    std::shared_ptr<spdlog::logger> log,
+                                                                    Origins origins) {
+  std::unique_ptr<Service> service{new Service{std::move(params), std::move(log), std::move(origins)}};
   if (const auto built = service->build(); !built) return std::unexpected(built.error());
   return service;
 }
 
 std::expected<void, std::string> Service::build() {
-  for (const FleetParams& fleet : params_.fleets) {
-    auto made = Fleet::make(fleet, params_, decider_, threads_);
+  for (const FleetParams& fleet : params_->fleets) {
+    auto made = Fleet::make(fleet, *params_, decider_, threads_, *log_);
     if (!made) return std::unexpected(made.error());
     fleets_.push_back(std::move(*made));
   }
   client_server_ =
-      std::make_unique<net::HttpServer>(threads_, server_options(params_, log_),
+      std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
                                         [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
-  admin_server_ = std::make_unique<net::HttpServer>(
-      threads_, server_options(params_, log_), [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
-  const auto client_port = listen(*client_server_, params_.listen);
+  admin_server_ =
+      std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
+                                        [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
+  const auto client_port = listen(*client_server_, params_->listen);
   if (!client_port) return std::unexpected(client_port.error());
-  const auto admin_port = listen(*admin_server_, params_.admin.listen);
+  const auto admin_port = listen(*admin_server_, params_->admin.listen);
   if (!admin_port) return std::unexpected(admin_port.error());
   client_port_ = *client_port;
   admin_port_ = *admin_port;
   if (own_decider_) own_decider_->start();
   threads_.start();
+  look_at_workers();
   return {};
+}
+
+// So that whoever reads that the router is ready can use it at once, or reads what is missing.
+void Service::look_at_workers() {
+  const std::chrono::duration<double, std::milli> longest{params_->health.timeout_ms};
+  for (const auto& fleet : fleets_) {
+    fleet->membership().wait_for_first_look(std::chrono::duration_cast<net::Duration>(longest));
+    decider_.call([&] { fleet->membership().log_summary(); });
+  }
 }
 
 std::expected<std::uint16_t, std::string> Service::listen(net::HttpServer& server, const std::string& address) {
@@ -95,6 +121,7 @@ Service::~Service() {
   // Requests first, then what they use: their ends still reach the deciding thread.
   client_server_.reset();
   admin_server_.reset();
+  for (const auto& fleet : fleets_) fleet->stop();
   background_.stop();
   threads_.stop();
   if (own_decider_) own_decider_->stop();
@@ -104,9 +131,33 @@ std::string Service::ready_json() const {
   const auto with_port = [](const std::string& address, std::uint16_t port) {
     return address.substr(0, address.rfind(':') + 1) + std::to_string(port);
   };
-  const nlohmann::ordered_json ready{{"listen", with_port(params_.listen, client_port_)},
-                                     {"admin", with_port(params_.admin.listen, admin_port_)}};
+  const nlohmann::ordered_json ready{{"listen", with_port(params_->listen, client_port_)},
+                                     {"admin", with_port(params_->admin.listen, admin_port_)}};
   return ready.dump();
+}
+
+std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams next, Origins origins) {
+  const ServeParams& now = *params_;
+  const auto changed = differences(values_of(now, Secrets::shown), values_of(next, Secrets::shown));
+  std::string fixed;
+  for (const std::string& path : changed) {
+    if (!may_change_while_running(path)) fixed += (fixed.empty() ? "" : ", ") + path;
+  }
+  if (!fixed.empty()) {
+    return std::unexpected("nothing was changed, because this takes effect only at a start: " + fixed +
+                           "; restart the router, or undo it and reload again");
+  }
+  std::expected<void, std::string> done;
+  for (std::size_t f = 0; f < fleets_.size() && done; ++f) {
+    decider_.call([&] { done = fleets_[f]->check_change(next.fleets[f]); });
+  }
+  if (!done) return std::unexpected("nothing was changed: " + done.error());
+  for (std::size_t f = 0; f < fleets_.size(); ++f) {
+    decider_.call([&] { fleets_[f]->change(next.fleets[f], next); });
+  }
+  log_->set_level(spdlog::level::from_str(next.log_level));
+  params_.replace(std::move(next), std::move(origins));
+  return changed;
 }
 
 bool Service::drain(net::Duration longest) {

@@ -14,6 +14,7 @@
 #include "proxy/fleet.hpp"
 #include "proxy/frontend.hpp"
 #include "proxy/generation.hpp"
+#include "proxy/live_settings.hpp"
 #include "proxy/serve_params.hpp"
 #include "telemetry/metrics.hpp"
 
@@ -25,7 +26,8 @@ class Service {
  public:
   // `params` has passed problems_of().
   static std::expected<std::unique_ptr<Service>, std::string> start(ServeParams params,
-                                                                    std::shared_ptr<spdlog::logger> log);
+                                                                    std::shared_ptr<spdlog::logger> log,
+                                                                    Origins origins = {});
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -35,15 +37,20 @@ class Service {
   // {"listen": "127.0.0.1:8080", "admin": "127.0.0.1:8081"} with the ports that were bound.
   std::string ready_json() const;
 
+  // Puts `next`, which has passed problems_of(), in effect: the paths of the settings that changed. If one of them can
+  // only be set at a start nothing is changed, and the error says which.
+  std::expected<std::vector<std::string>, std::string> reload(ServeParams next, Origins origins);
+
   // Readiness fails and nothing new is accepted; true when every running request ended within `longest`.
   bool drain(net::Duration longest);
 
  private:
-  Service(ServeParams params, std::shared_ptr<spdlog::logger> log);
+  Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins);
   std::expected<void, std::string> build();
+  void look_at_workers();
   std::expected<std::uint16_t, std::string> listen(net::HttpServer& server, const std::string& address);
 
-  ServeParams params_;
+  LiveSettings params_;
   std::shared_ptr<spdlog::logger> log_;
   net::SteadyClock clock_;
   telemetry::RouterMetrics metrics_;

@@ -3,6 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,27 +14,35 @@
 
 namespace balanceroute::proxy {
 
-// What `question` answers of each fleet, in order; it is asked on the deciding thread. For coroutines on `home`.
+// What `question` answers of a fleet; it is asked on the deciding thread. For coroutines on `home`.
 template <class Question>
-auto ask_fleets(net::IoThread& home, std::vector<std::unique_ptr<Fleet>>& fleets, Question question)
-    -> net::asio::awaitable<std::vector<std::invoke_result_t<Question&, Fleet&>>> {
+auto ask_fleet(net::IoThread& home, Fleet& fleet, Question question)
+    -> net::asio::awaitable<std::invoke_result_t<Question&, Fleet&>> {
   using Answer = std::invoke_result_t<Question&, Fleet&>;
   struct Reply {
     explicit Reply(net::IoThread& thread) : ready{thread} {}
     net::Event ready;
-    Answer answer;
+    std::optional<Answer> answer;
   };
-  std::vector<Answer> answers;
-  for (const auto& fleet : fleets) {
-    auto reply = std::make_shared<Reply>(home);
-    fleet->dispatcher().decider().dispatch([&home, asked = fleet.get(), reply, question] {
-      home.dispatch([reply, answer = question(*asked)]() mutable {
-        reply->answer = std::move(answer);
-        reply->ready.set();
-      });
+  auto reply = std::make_shared<Reply>(home);
+  fleet.dispatcher().decider().dispatch([&home, &fleet, reply, question = std::move(question)]() mutable {
+    home.dispatch([reply, answer = question(fleet)]() mutable {
+      reply->answer = std::move(answer);
+      reply->ready.set();
     });
-    co_await reply->ready.wait();
-    answers.push_back(std::move(reply->answer));
+  });
+  co_await reply->ready.wait();
+  co_return std::move(*reply->answer);
+}
+
+// The same of each fleet, in order.
+template <class Question>
+auto ask_fleets(net::IoThread& home, std::vector<std::unique_ptr<Fleet>>& fleets, Question question)
+    -> net::asio::awaitable<std::vector<std::invoke_result_t<Question&, Fleet&>>> {
+  std::vector<std::invoke_result_t<Question&, Fleet&>> answers;
+  for (const auto& fleet : fleets) {
+    auto answer = co_await ask_fleet(home, *fleet, question);
+    answers.push_back(std::move(answer));
   }
   co_return answers;
 }

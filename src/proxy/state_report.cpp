@@ -1,5 +1,6 @@
 #include "proxy/state_report.hpp"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "telemetry/metrics.hpp"
@@ -18,6 +19,13 @@ double number(Tokens tokens) {
   return static_cast<double>(tokens.count());
 }
 
+std::vector<Label> labels_of(const WorkerRecord& worker) {
+  return {{"fleet", worker.key.fleet},
+          {"group", worker.key.group},
+          {"worker", worker.key.url},
+          {"rank", std::to_string(worker.key.rank)}};
+}
+
 std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snapshots) {
   MetricFamily load =
       make_family("balanceroute_worker_load_tokens", "Tokens the worker reads in one step.", MetricType::Gauge);
@@ -28,20 +36,61 @@ std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snap
   MetricFamily queued = make_family("balanceroute_worker_queued_requests",
                                     "Requests bound to the worker that wait for a slot.", MetricType::Gauge);
   MetricFamily ready = make_family("balanceroute_worker_ready", "1 if the worker takes admissions.", MetricType::Gauge);
+  MetricFamily state =
+      make_family("balanceroute_worker_state", "1 for the state that the worker is in.", MetricType::Gauge);
+  MetricFamily changes = make_family("balanceroute_worker_transitions_total",
+                                     "How often the worker came into the state.", MetricType::Counter);
+  MetricFamily incarnation = make_family("balanceroute_worker_incarnation",
+                                         "Restarts of the engine that the router has seen.", MetricType::Gauge);
   for (const FleetSnapshot& fleet : snapshots) {
     for (const WorkerRecord& worker : fleet.workers) {
-      const std::vector<Label> labels{{"fleet", fleet.fleet},
-                                      {"group", worker.key.group},
-                                      {"worker", worker.key.url},
-                                      {"rank", std::to_string(worker.key.rank)}};
+      if (worker.state == WorkerState::removed) continue;
+      const std::vector<Label> labels = labels_of(worker);
       add_sample(load, labels, number(worker.load));
       add_sample(slots, labels, worker.slots);
       add_sample(in_flight, labels, worker.sequences);
       add_sample(queued, labels, static_cast<double>(fleet.queued[worker.id.value()]));
       add_sample(ready, labels, worker.eligible ? 1 : 0);
+      add_sample(incarnation, labels, worker.incarnation);
+      for (std::size_t s = 0; s < kWorkerStates; ++s) {
+        const auto one = static_cast<WorkerState>(s);
+        std::vector<Label> with_state = labels;
+        with_state.push_back({"state", std::string{to_string(one)}});
+        add_sample(state, with_state, worker.state == one ? 1 : 0);
+        add_sample(changes, with_state, static_cast<double>(fleet.members[worker.id.value()].became[s]));
+      }
     }
   }
-  return {load, slots, in_flight, queued, ready};
+  return {load, slots, in_flight, queued, ready, state, changes, incarnation};
+}
+
+// What engines say of their ranks, and how that fits the ledger.
+std::vector<MetricFamily> engine_families(const std::vector<FleetSnapshot>& snapshots) {
+  MetricFamily running = make_family("balanceroute_engine_running_sequences", "Sequences that the engine says it runs.",
+                                     MetricType::Gauge);
+  MetricFamily waiting = make_family("balanceroute_engine_waiting_sequences",
+                                     "Sequences that the engine says wait inside it.", MetricType::Gauge);
+  MetricFamily usage =
+      make_family("balanceroute_engine_kv_usage_ratio", "KV cache in use as the engine says.", MetricType::Gauge);
+  MetricFamily background =
+      make_family("balanceroute_engine_background_sequences",
+                  "Sequences that reached the engine around the router and are counted as load.", MetricType::Gauge);
+  MetricFamily disagreements =
+      make_family("balanceroute_engine_disagreements_total",
+                  "Readings of the engine that did not fit the router's account of it.", MetricType::Counter);
+  for (const FleetSnapshot& fleet : snapshots) {
+    for (const WorkerRecord& worker : fleet.workers) {
+      const MemberStatus& member = fleet.members[worker.id.value()];
+      if (worker.state == WorkerState::removed || !member.engine) continue;
+      const std::vector<Label> labels = labels_of(worker);
+      if (member.engine->running) add_sample(running, labels, static_cast<double>(*member.engine->running));
+      if (member.engine->waiting) add_sample(waiting, labels, static_cast<double>(*member.engine->waiting));
+      if (member.engine->kv_usage) add_sample(usage, labels, *member.engine->kv_usage);
+      add_sample(background, labels, static_cast<double>(member.background));
+      add_sample(disagreements, labels, static_cast<double>(member.disagreements));
+    }
+  }
+  return {running, waiting, usage, background, disagreements};
 }
 
 std::vector<MetricFamily> group_families(const std::vector<FleetSnapshot>& snapshots) {
@@ -160,8 +209,20 @@ nlohmann::ordered_json prefill_json(const PrefillSnapshot& prefill, const std::v
           {"leases", std::move(leases)}};
 }
 
+// What the engine says of itself, beside what the ledger says.
+nlohmann::ordered_json engine_json(const MemberStatus& member) {
+  nlohmann::ordered_json engine;
+  if (!member.engine) return engine;
+  if (member.engine->running) engine["running"] = *member.engine->running;
+  if (member.engine->waiting) engine["waiting"] = *member.engine->waiting;
+  if (member.engine->kv_usage) engine["kv_usage"] = *member.engine->kv_usage;
+  return engine;
+}
+
 nlohmann::ordered_json worker_json(const WorkerRecord& worker, const FleetSnapshot& fleet) {
+  const MemberStatus& member = fleet.members[worker.id.value()];
   return {{"id", worker.id.value()},
+          {"fleet", fleet.fleet},
           {"group", worker.key.group},
           {"url", worker.key.url},
           {"rank", worker.key.rank},
@@ -170,7 +231,16 @@ nlohmann::ordered_json worker_json(const WorkerRecord& worker, const FleetSnapsh
           {"slots", worker.slots},
           {"sequences", worker.sequences},
           {"load_tokens", worker.load.count()},
-          {"queued_requests", fleet.queued[worker.id.value()]}};
+          {"queued_requests", fleet.queued[worker.id.value()]},
+          {"takes_requests", worker.eligible},
+          {"health", std::string{to_string(member.health)}},
+          {"on_trial", member.on_trial},
+          {"drain_asked", member.drain_asked},
+          {"removing", member.removing},
+          {"last_fault", member.fault},
+          {"engine", engine_json(member)},
+          {"background_sequences", member.background},
+          {"disagreements", member.disagreements}};
 }
 
 nlohmann::ordered_json score_json(const WorkerKey& key, const WorkerScore& score) {
@@ -194,7 +264,8 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
 
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   std::vector<MetricFamily> families = worker_families(snapshots);
-  for (auto& more : {group_families(snapshots), fleet_families(snapshots), prefill_families(service, snapshots)}) {
+  for (auto& more : {engine_families(snapshots), group_families(snapshots), fleet_families(snapshots),
+                     prefill_families(service, snapshots)}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};
@@ -215,6 +286,7 @@ net::HttpResponse ledger_response(const ServiceContext& service, const std::vect
     fleet["leases_live"] = snapshot.leases.size();
     fleet["workers"] = nlohmann::ordered_json::array();
     for (const WorkerRecord& worker : snapshot.workers) {
+      if (worker.state == WorkerState::removed) continue;
       fleet["workers"].push_back(worker_json(worker, snapshot));
       fleet["workers"].back()["engine_rank"] = service.fleets[f]->address(worker.id).engine_rank;
     }
@@ -224,6 +296,20 @@ net::HttpResponse ledger_response(const ServiceContext& service, const std::vect
     body["fleets"].push_back(std::move(fleet));
   }
   return net::json_response(200, body.dump(2));
+}
+
+net::HttpResponse workers_response(int status, const std::vector<FleetSnapshot>& snapshots,
+                                   const std::optional<std::vector<WorkerId>>& only) {
+  nlohmann::ordered_json body;
+  body["workers"] = nlohmann::ordered_json::array();
+  for (const FleetSnapshot& snapshot : snapshots) {
+    for (const WorkerRecord& worker : snapshot.workers) {
+      const bool listed =
+          only ? std::ranges::find(*only, worker.id) != only->end() : worker.state != WorkerState::removed;
+      if (listed) body["workers"].push_back(worker_json(worker, snapshot));
+    }
+  }
+  return net::json_response(status, body.dump(2));
 }
 
 net::HttpResponse explain_response(const std::vector<FleetExplanation>& explanations) {

@@ -17,14 +17,17 @@ net::HttpResponse version_response() {
 }
 
 // 200, or 503 with the reason.
-net::HttpResponse readiness(const ServiceContext& service, bool draining, std::size_t ready_workers) {
+net::HttpResponse readiness(bool draining, const std::vector<FleetSnapshot>& snapshots) {
   nlohmann::ordered_json body;
-  std::size_t total = 0;
-  for (const auto& fleet : service.fleets) total += fleet->worker_count();
-  const bool ready = !draining && ready_workers > 0;
+  std::ptrdiff_t total = 0;
+  for (const FleetSnapshot& fleet : snapshots) {
+    total += std::ranges::count_if(fleet.workers, [](const auto& one) { return one.state != WorkerState::removed; });
+  }
+  const std::size_t ready_count = ready_workers(snapshots);
+  const bool ready = !draining && ready_count > 0;
   body["status"] = draining ? "draining" : ready ? "ready" : "no worker is ready";
   body["workers"] = total;
-  body["workers_ready"] = ready_workers;
+  body["workers_ready"] = ready_count;
   return net::json_response(ready ? 200 : 503, body.dump());
 }
 
@@ -44,8 +47,8 @@ net::asio::awaitable<void> StatusRoutes::serve(net::HttpExchange& exchange, std:
     co_return;
   }
   const auto snapshots = co_await take_snapshots(exchange.thread(), service_.fleets, false);
-  net::HttpResponse response = path == "/metrics" ? metrics_response(service_, snapshots)
-                                                  : readiness(service_, draining_, ready_workers(snapshots));
+  net::HttpResponse response =
+      path == "/metrics" ? metrics_response(service_, snapshots) : readiness(draining_, snapshots);
   co_await exchange.respond(std::move(response));
 }
 

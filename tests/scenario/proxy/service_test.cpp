@@ -154,6 +154,7 @@ class RouterService : public testing::Test {
     params.listen = "127.0.0.1:0";
     params.admin.listen = "127.0.0.1:0";
     params.io_threads = 2;
+    params.health.interval_ms = 0;  // workers see nothing but what the test sends
     params.fleets.resize(1);
     params.fleets[0].policy.name = "join_shortest_queue";
     params.fleets[0].groups.resize(1);
