@@ -71,7 +71,8 @@ class Line {
 template <class Params>
 void assign(Params& params, dom::element texts) {
   GivenSettings given;
-  for (const auto [path, text] : texts.get_object().value()) {
+  const dom::object members = texts.get_object().value();
+  for (const auto [path, text] : members) {
     given[std::string{path}] = std::string{text.get_string().value()};
   }
   apply_given(given, [&params](ParamVisitor& visitor) { params.visit_params(visitor); });
@@ -201,7 +202,8 @@ class Again {
   bool decide(const Line& line) {
     ++report_.rounds;
     std::vector<Decision> then;
-    for (const auto each : line.member("admitted").get_array().value()) {
+    const dom::array admitted = line.member("admitted").get_array().value();
+    for (const auto each : admitted) {
       then.push_back({RequestId{each.at(0).get_uint64().value()},
                       WorkerId{static_cast<std::uint32_t>(each.at(1).get_uint64().value())},
                       static_cast<int>(each.at(2).get_int64().value())});

@@ -39,7 +39,7 @@ struct WorkerFile {
   std::vector<WorkerParams> workers;
 
   void visit_params(ParamVisitor& visitor) {
-    visitor.nested_list({"workers", "The workers that there are now.", true}, workers);
+    visitor.nested_list({"workers", "The workers that there are now."}, workers);
   }
 };
 
