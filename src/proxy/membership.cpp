@@ -45,7 +45,6 @@ Membership::Membership(MembershipOptions options, Dispatcher& dispatcher, Worker
     : options_{std::move(options)},
       dispatcher_{dispatcher},
       directory_{directory},
-      probing_{probing},
       log_{log},
       timer_{dispatcher.decider().timers()},
       prober_{

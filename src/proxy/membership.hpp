@@ -136,7 +136,6 @@ class Membership final : public PlacementObserver {
   MembershipOptions options_;
   Dispatcher& dispatcher_;
   WorkerDirectory& directory_;
-  net::IoThread& probing_;
   spdlog::logger& log_;
   std::vector<Member> members_;                                           // by WorkerId
   std::map<std::string, std::vector<WorkerSpec>, std::less<>> followed_;  // by group, what was found last
