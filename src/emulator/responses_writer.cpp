@@ -16,7 +16,7 @@ ResponsesWriter::Item ResponsesWriter::item_of(bool reasoning) const {
   return tool_.empty() ? Item::message : Item::call;
 }
 
-void ResponsesWriter::append(std::string& out, std::string_view type, Json members) {
+void ResponsesWriter::append(std::string& out, std::string_view type, const Json& members) {
   Json event{{"type", type}, {"sequence_number", sequence_++}};
   event.update(members);
   append_named_event(out, type, event);

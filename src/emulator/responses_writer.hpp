@@ -28,7 +28,7 @@ class ResponsesWriter final : public AnswerWriter {
   enum class Item { none, reasoning, message, call };
 
   [[nodiscard]] Item item_of(bool reasoning) const;
-  void append(std::string& out, std::string_view type, Json members);
+  void append(std::string& out, std::string_view type, const Json& members);
   void open_item(std::string& out, Item item);
   void close_item(std::string& out);
   [[nodiscard]] Json place() const;

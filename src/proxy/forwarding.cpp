@@ -107,11 +107,11 @@ net::asio::awaitable<std::expected<net::HttpResponse, Failure>> Forwarding::ask(
   const std::chrono::duration<double, std::milli> patience{service_.params->timeouts.first_byte_ms};
   const net::TimePoint deadline = service_.clock.now() + std::chrono::duration_cast<net::Duration>(patience);
   Failure failure = failure_of(PlacementError::NoWorkerReady);
-  for (const WorkerId worker : co_await servers(*job.fleet, thread)) {
+  const std::vector<WorkerId> in_turn = co_await servers(*job.fleet, thread);
+  for (const WorkerId worker : in_turn) {
     net::HttpClient& client = job.fleet->clients(service_.index_of(thread)).of(worker);
     const std::string address = job.fleet->address(worker).endpoint.authority();
-    net::HttpRequest request = job.request;
-    auto call = co_await client.send(std::move(request), deadline);
+    auto call = co_await client.send(job.request, deadline);
     if (!call) {
       failure = failure_of(call.error(), address);
       if (call.error().fault == net::NetFault::Connect || call.error().fault == net::NetFault::Resolve) continue;

@@ -138,7 +138,7 @@ std::string Service::ready_json() const {
 
 std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams next, Origins origins) {
   const ServeParams& now = *params_;
-  const auto changed = differences(values_of(now, Secrets::shown), values_of(next, Secrets::shown));
+  auto changed = differences(values_of(now, Secrets::shown), values_of(next, Secrets::shown));
   std::string fixed;
   for (const std::string& path : changed) {
     if (!may_change_while_running(path)) fixed += (fixed.empty() ? "" : ", ") + path;
