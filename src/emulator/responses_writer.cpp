@@ -95,7 +95,7 @@ void ResponsesWriter::open_item(std::string& out, Item item) {
   }
   Json members = place();
   members["part"] = part_json("");
-  append(out, "response.content_part.added", std::move(members));
+  append(out, "response.content_part.added", members);
 }
 
 void ResponsesWriter::append_piece(std::string& out, std::size_t /*choice*/, const Piece& piece,
@@ -117,7 +117,7 @@ void ResponsesWriter::append_piece(std::string& out, std::size_t /*choice*/, con
   const std::string_view type = item == Item::reasoning ? "response.reasoning_text.delta"
                                 : item == Item::call    ? "response.function_call_arguments.delta"
                                                         : "response.output_text.delta";
-  append(out, type, std::move(members));
+  append(out, type, members);
   if (ends) close_item(out);
 }
 
@@ -125,14 +125,13 @@ void ResponsesWriter::close_item(std::string& out) {
   Json done = place();
   if (open_ == Item::call) {
     done["arguments"] = item_text_;
-    append(out, "response.function_call_arguments.done", std::move(done));
+    append(out, "response.function_call_arguments.done", done);
   } else {
     done["text"] = item_text_;
-    append(out, open_ == Item::reasoning ? "response.reasoning_text.done" : "response.output_text.done",
-           std::move(done));
+    append(out, open_ == Item::reasoning ? "response.reasoning_text.done" : "response.output_text.done", done);
     Json part = place();
     part["part"] = part_json(item_text_);
-    append(out, "response.content_part.done", std::move(part));
+    append(out, "response.content_part.done", part);
   }
   append(out, "response.output_item.done",
          {{"output_index", output_index_}, {"item", item_json(open_, item_text_, "completed")}});
