@@ -4,6 +4,7 @@
 #include <expected>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "config/yaml_reader.hpp"
 #include "net/http.hpp"
@@ -25,6 +26,23 @@ std::expected<Params, ApiError> read_admin_body(std::string_view body, Params de
   const auto read = read_yaml(body, "body", defaults);
   if (!read) return std::unexpected(bad_admin_request(read.error().text()));
   return defaults;
+}
+
+// What an operator asks of one fleet.
+template <class Command>
+struct FleetCommand {
+  Command command;
+  Fleet* fleet;
+};
+
+// `read` with the fleet that its member `fleet` names, or why it cannot be obeyed.
+template <class Command>
+std::expected<FleetCommand<Command>, ApiError> for_fleet(ServiceContext& service,
+                                                         std::expected<Command, ApiError> read) {
+  if (!read) return std::unexpected(std::move(read.error()));
+  const auto fleet = find_fleet(service, read->fleet);
+  if (!fleet) return std::unexpected(fleet.error());
+  return FleetCommand<Command>{*std::move(read), *fleet};
 }
 
 }  // namespace balanceroute::proxy

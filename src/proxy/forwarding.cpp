@@ -89,6 +89,7 @@ net::asio::awaitable<std::vector<WorkerId>> Forwarding::servers(Fleet& fleet, ne
   for (const FleetSnapshot& snapshot : snapshots) {
     if (snapshot.fleet != fleet.name()) continue;
     for (const WorkerRecord& worker : snapshot.workers) {
+      if (worker.state == WorkerState::removed) continue;
       Server& server = by_address[worker.key.url];
       server.worker = worker.id;
       server.ready = server.ready || worker.eligible;

@@ -4,21 +4,14 @@
 
 #include "proxy/dialects/layerwise_dialect.hpp"
 #include "proxy/openai_error.hpp"
+#include "proxy/request_heads.hpp"
 
 namespace balanceroute::proxy {
 
 namespace {
 
-constexpr std::size_t kForwardedAnswerBytes = 16 * 1024 * 1024;
-
 ApiError client_error(int status, std::string_view code, std::string message) {
   return {status, "invalid_request_error", code, std::move(message)};
-}
-
-// "/v1/models/" is served as "/v1/models": a redirect would lose the client's Authorization on the way.
-std::string_view without_final_slash(std::string_view path) {
-  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-  return path;
 }
 
 }  // namespace
@@ -108,7 +101,7 @@ net::asio::awaitable<void> Frontend::list_models(net::HttpExchange& exchange) {
   list["data"] = nlohmann::ordered_json::array();
   for (const auto& fleet : service_.fleets) {
     if (fleet->params().models.empty()) {
-      co_await forward_to_any_worker(exchange);
+      co_await forwarding_.forward(exchange);  // the one fleet has no list of models: its engines have
       co_return;
     }
     for (const ModelParams& model : fleet->params().models) {
@@ -122,27 +115,6 @@ net::asio::awaitable<void> Frontend::list_models(net::HttpExchange& exchange) {
     }
   }
   co_await exchange.respond(net::json_response(200, list.dump()));
-}
-
-// The one fleet has no list of models, so its workers are asked in turn until one answers.
-net::asio::awaitable<void> Frontend::forward_to_any_worker(net::HttpExchange& exchange) {
-  Fleet& fleet = *service_.fleets.front();
-  net::HttpRequest request;
-  request.target = exchange.request().target;
-  if (const auto key = exchange.request().headers.find("Authorization")) {
-    request.headers.add("Authorization", std::string{*key});
-  }
-  const std::size_t thread = service_.index_of(exchange.thread());
-  const net::TimePoint deadline = service_.clock.now() + std::chrono::seconds{5};
-  for (std::uint32_t w = 0; w < fleet.worker_count(); ++w) {
-    auto call = co_await fleet.clients(thread).of(WorkerId{w}).send(request, deadline);
-    if (!call) continue;
-    auto body = co_await call->read_all(kForwardedAnswerBytes, deadline);
-    if (!body) continue;
-    co_await exchange.respond(net::json_response(call->head().status, std::move(*body)));
-    co_return;
-  }
-  co_await exchange.respond(error_response({503, "server_error", "no_worker_ready", "no worker answered"}));
 }
 
 }  // namespace balanceroute::proxy

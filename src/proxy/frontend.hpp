@@ -24,7 +24,6 @@ class Frontend {
   // A decode engine asks for the prefill of a request that it has (dialect ascend_layerwise).
   net::asio::awaitable<void> take_callback(net::HttpExchange& exchange);
   net::asio::awaitable<void> list_models(net::HttpExchange& exchange);
-  net::asio::awaitable<void> forward_to_any_worker(net::HttpExchange& exchange);
 
   ServiceContext& service_;
   StatusRoutes& status_;

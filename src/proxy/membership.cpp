@@ -141,38 +141,27 @@ std::expected<std::vector<Membership::Member*>, ApiError> Membership::select(con
 }
 
 Membership::Workers Membership::drain(const WorkerSelector& which) {
-  const auto found = select(which);
-  if (!found) return std::unexpected(found.error());
-  std::vector<WorkerId> done;
-  for (Member* member : *found) {
-    member->drain_asked = true;
-    settle(*member, "drain was asked for");
-    done.push_back(member->id);
-  }
-  return done;
+  return change(which, "drain was asked for", [](Member& member) { member.drain_asked = true; });
 }
 
 Membership::Workers Membership::resume(const WorkerSelector& which) {
-  const auto found = select(which);
-  if (!found) return std::unexpected(found.error());
-  std::vector<WorkerId> done;
-  for (Member* member : *found) {
-    member->drain_asked = false;
-    member->removing = false;
-    settle(*member, "the end of its drain was asked for");
-    done.push_back(member->id);
-  }
-  return done;
+  return change(which, "the end of its drain was asked for",
+                [](Member& member) { member.drain_asked = member.removing = false; });
 }
 
 Membership::Workers Membership::remove(const WorkerSelector& which) {
+  return change(which, "its removal was asked for",
+                [](Member& member) { member.drain_asked = member.removing = true; });
+}
+
+Membership::Workers Membership::change(const WorkerSelector& which, std::string_view reason,
+                                       const std::function<void(Member&)>& wish) {
   const auto found = select(which);
   if (!found) return std::unexpected(found.error());
   std::vector<WorkerId> done;
   for (Member* member : *found) {
-    member->drain_asked = true;
-    member->removing = true;
-    settle(*member, "its removal was asked for");
+    wish(*member);
+    settle(*member, reason);
     done.push_back(member->id);
   }
   return done;

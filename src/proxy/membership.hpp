@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -126,6 +127,7 @@ class Membership final : public PlacementObserver {
   void first_looked(Member& member);
   void arm_timer();
   void tick();
+  Workers change(const WorkerSelector& which, std::string_view reason, const std::function<void(Member&)>& wish);
   [[nodiscard]] std::expected<std::vector<Member*>, ApiError> select(const WorkerSelector& which);
   [[nodiscard]] Member* find(GroupId group, const WorkerSpec& spec);
   Member& join(GroupId group, const WorkerSpec& spec);

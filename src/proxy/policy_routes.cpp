@@ -72,30 +72,25 @@ net::asio::awaitable<void> PolicyRoutes::show(net::HttpExchange& exchange) {
 }
 
 net::asio::awaitable<void> PolicyRoutes::put(net::HttpExchange& exchange) {
-  const auto command = read_admin_body<PolicyCommand>(exchange.request().body);
-  if (!command) {
-    co_await exchange.respond(error_response(command.error()));
-    co_return;
-  }
-  const auto fleet = find_fleet(service_, command->fleet);
-  if (!fleet) {
-    co_await exchange.respond(error_response(fleet.error()));
+  const auto asked = for_fleet(service_, read_admin_body<PolicyCommand>(exchange.request().body));
+  if (!asked) {
+    co_await exchange.respond(error_response(asked.error()));
     co_return;
   }
   struct Outcome {
     std::expected<void, std::string> done;
     PolicyParams policy;
   };
-  const auto set = [policy = command->policy](Fleet& of) {
+  const auto set = [policy = asked->command.policy](Fleet& of) {
     auto done = of.set_policy(policy);
     return Outcome{std::move(done), of.policy()};
   };
-  const auto outcome = co_await ask_fleet(exchange.thread(), **fleet, set);
+  const auto outcome = co_await ask_fleet(exchange.thread(), *asked->fleet, set);
   if (!outcome.done) {
     co_await exchange.respond(error_response(bad_admin_request(outcome.done.error())));
     co_return;
   }
-  co_await exchange.respond(net::json_response(200, policy_json((*fleet)->name(), outcome.policy).dump(2)));
+  co_await exchange.respond(net::json_response(200, policy_json(asked->fleet->name(), outcome.policy).dump(2)));
 }
 
 }  // namespace balanceroute::proxy

@@ -28,6 +28,11 @@ std::string new_request_key() {
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
 }
 
+std::string_view without_final_slash(std::string_view path) {
+  if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+  return path;
+}
+
 std::optional<std::string_view> forbidden_header(const net::HttpRequest& request) {
   for (const auto& [name, value] : request.headers) {
     if (is_one_of(name, kEngineHeaders)) return name;
@@ -38,7 +43,8 @@ std::optional<std::string_view> forbidden_header(const net::HttpRequest& request
 net::HttpRequest engine_request(const net::HttpRequest& client, std::string_view id) {
   net::HttpRequest request;
   request.method = client.method;
-  request.target = client.target;
+  request.target = without_final_slash(client.path());
+  if (!client.query().empty()) request.target += "?" + std::string{client.query()};
   for (const auto& [name, value] : client.headers) {
     if (!net::is_hop_by_hop(name) && !is_one_of(name, kOwnHeaders)) request.headers.add(name, value);
   }

@@ -12,6 +12,9 @@ namespace balanceroute::proxy {
 // 128 random bits in hexadecimal.
 [[nodiscard]] std::string new_request_key();
 
+// "/v1/models/" is "/v1/models", here and at the engine: a redirect would lose the client's Authorization on the way.
+[[nodiscard]] std::string_view without_final_slash(std::string_view path);
+
 // The first header by which the client would address an engine's inside (engine-protocols 2.1 and 2.4).
 [[nodiscard]] std::optional<std::string_view> forbidden_header(const net::HttpRequest& request);
 

@@ -124,17 +124,12 @@ net::asio::awaitable<void> WorkerRoutes::list(net::HttpExchange& exchange) {
 }
 
 net::asio::awaitable<void> WorkerRoutes::add(net::HttpExchange& exchange) {
-  const auto command = read_admin_body<AddCommand>(exchange.request().body);
-  if (!command) {
-    co_await exchange.respond(error_response(command.error()));
+  const auto asked = for_fleet(service_, read_admin_body<AddCommand>(exchange.request().body));
+  if (!asked) {
+    co_await exchange.respond(error_response(asked.error()));
     co_return;
   }
-  const auto fleet = find_fleet(service_, command->fleet);
-  const auto specs = ranks_of(command->worker);
-  if (!fleet) {
-    co_await exchange.respond(error_response(fleet.error()));
-    co_return;
-  }
+  const auto specs = ranks_of(asked->command.worker);
   if (!specs) {
     co_await exchange.respond(error_response(bad_admin_request(specs.error())));
     co_return;
@@ -144,39 +139,34 @@ net::asio::awaitable<void> WorkerRoutes::add(net::HttpExchange& exchange) {
     bool fresh;
     FleetSnapshot snapshot;
   };
-  const auto join = [group = command->group, specs = *specs](Fleet& to) {
+  const auto join = [group = asked->command.group, specs = *specs](Fleet& to) {
     const std::size_t before = to.worker_count();
     auto workers = to.membership().add(group, specs);
     return Outcome{std::move(workers), to.worker_count() > before, to.snapshot(false)};
   };
-  const auto outcome = co_await ask_fleet(exchange.thread(), **fleet, join);
+  const auto outcome = co_await ask_fleet(exchange.thread(), *asked->fleet, join);
   const int status = outcome.fresh ? 201 : 200;
   co_await exchange.respond(answer_of(status, outcome.workers, outcome.snapshot));
 }
 
 net::asio::awaitable<void> WorkerRoutes::change(net::HttpExchange& exchange, std::string_view path) {
-  const auto command = read_selection(exchange.request());
-  if (!command) {
-    co_await exchange.respond(error_response(command.error()));
-    co_return;
-  }
-  const auto fleet = find_fleet(service_, command->fleet);
-  if (!fleet) {
-    co_await exchange.respond(error_response(fleet.error()));
+  const auto asked = for_fleet(service_, read_selection(exchange.request()));
+  if (!asked) {
+    co_await exchange.respond(error_response(asked.error()));
     co_return;
   }
   struct Outcome {
     Membership::Workers workers;
     FleetSnapshot snapshot;
   };
-  const auto obey = [path = std::string{path}, which = command->selector()](Fleet& of) {
+  const auto obey = [path = std::string{path}, which = asked->command.selector()](Fleet& of) {
     Membership& membership = of.membership();
     auto workers = path == "/workers/drain"   ? membership.drain(which)
                    : path == "/workers/ready" ? membership.resume(which)
                                               : membership.remove(which);
     return Outcome{std::move(workers), of.snapshot(false)};
   };
-  const auto outcome = co_await ask_fleet(exchange.thread(), **fleet, obey);
+  const auto outcome = co_await ask_fleet(exchange.thread(), *asked->fleet, obey);
   co_await exchange.respond(answer_of(200, outcome.workers, outcome.snapshot));
 }
 

@@ -463,6 +463,20 @@ TEST_F(RouterService, AliasIsReplacedByTheEnginesName) {
   EXPECT_EQ(models["data"][1]["id"], "short");
 }
 
+// Law: a fleet without a list of models answers with its engine's; a final slash is not passed on.
+TEST_F(RouterService, EnginesListModelsWhereTheSettingsDoNot) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    co_await exchange.respond(net::json_response(200, R"({"object":"list","data":[{"id":"theirs"}]})"));
+  }};
+  serve({worker.port()});
+  const auto models = nlohmann::json::parse(body_of(ask(service_->client_port(), get("/v1/models/"))));
+  EXPECT_EQ(models["data"][0]["id"], "theirs");
+  ask(service_->client_port(), get("/v1/models/?limit=1"));
+  ASSERT_EQ(worker.requests().size(), 2u);
+  EXPECT_EQ(worker.requests()[0].target, "/v1/models");
+  EXPECT_EQ(worker.requests()[1].target, "/v1/models?limit=1");
+}
+
 // Law: a worker that cannot be reached, answers nonsense or breaks off gives an error that says so, never 200 and
 // nothing; the slots come back.
 TEST_F(RouterService, BrokenWorkersGiveErrors) {
