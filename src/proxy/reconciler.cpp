@@ -4,13 +4,38 @@
 
 namespace balanceroute::proxy {
 
-bool Reconciler::Streak::holds(bool now) {
+namespace {
+
+// An engine with less than this share of its KV space left keeps requests waiting for that.
+constexpr double kFullKv = 0.9;
+
+}  // namespace
+
+bool Reconciler::Streak::holds(bool now, int readings) {
   if (!now) {
     length_ = 0;
     return false;
   }
-  if (length_ <= kReadings) ++length_;
-  return length_ == kReadings;
+  if (length_ <= readings) ++length_;
+  return length_ == readings;
+}
+
+bool Reconciler::slots_too_many(const RankReading& engine, const MirrorWindow& mirror) {
+  const std::int64_t running = engine.running.value_or(0);
+  const bool waits = engine.waiting.value_or(0) > 0 && running < mirror.slots && background_ == 0;
+  // A queue that only waits for prefill or for KV goes with a number of running sequences that changes.
+  if (!waits || running != queue_running_) {
+    queue_.end();
+    full_queue_.end();
+    queue_told_ = false;
+  }
+  queue_running_ = running;
+  const bool has_kv = engine.kv_usage.value_or(0) < kFullKv;
+  const bool before_free_slots = queue_.holds(waits && mirror.most < mirror.slots);
+  const bool for_long = full_queue_.holds(waits && has_kv, kFullReadings);
+  if (queue_told_ || !(before_free_slots || for_long)) return false;
+  queue_told_ = true;
+  return true;
 }
 
 Findings Reconciler::compare(const RankReading& engine, const MirrorWindow& mirror) {
@@ -41,11 +66,7 @@ Findings Reconciler::compare(const RankReading& engine, const MirrorWindow& mirr
     found.mirror_too_high = true;
   }
 
-  // A queue that only waits for prefill or for KV goes with a number of running sequences that changes.
-  const bool queues = waiting > 0 && *engine.running < mirror.slots && mirror.most < mirror.slots && background_ == 0;
-  if (*engine.running != queues_running_) queues_.end();
-  queues_running_ = *engine.running;
-  found.slots_too_many = queues_.holds(queues);
+  found.slots_too_many = slots_too_many(engine, mirror);
 
   const bool idles = mirror.waiting > 0 && waiting == 0 && mirror.fewest >= mirror.slots && below;
   found.slots_left_idle = idles_.holds(idles);

@@ -65,6 +65,26 @@ TEST(Reconciler, TooManySlotsAreTold) {
   EXPECT_EQ(told, 1);
 }
 
+// Law: the same in saturation, where the ledger never sees a free slot; only later, since there some always wait for
+// prefill or for KV.
+TEST(Reconciler, TooManySlotsAreToldInSaturation) {
+  Reconciler reconciler;
+  for (int i = 1; i < Reconciler::kFullReadings; ++i) {
+    EXPECT_FALSE(reconciler.compare(says(4, 4), mirror(8, 5)).slots_too_many) << i;
+  }
+  int told = 0;
+  for (int i = 0; i < 10; ++i) told += reconciler.compare(says(4, 4), mirror(8 - i % 2, 5)).slots_too_many ? 1 : 0;
+  EXPECT_EQ(told, 1);
+}
+
+// Law: an engine without KV space runs as many as fit, however many slots it has; slots are not blamed.
+TEST(Reconciler, QueueForKvSpaceIsNoQueueForSlots) {
+  Reconciler reconciler;
+  RankReading full = says(4, 4);
+  full.kv_usage = 0.97;
+  for (int i = 0; i < 20; ++i) EXPECT_FALSE(reconciler.compare(full, mirror(8, 5)).slots_too_many);
+}
+
 // Law: a queue before prefill is none: the running ones become more and fewer.
 TEST(Reconciler, QueueBeforePrefillIsNormal) {
   Reconciler reconciler;
