@@ -64,7 +64,7 @@ asio::awaitable<void> DecodeService::generate(Api api, net::HttpExchange& exchan
                 .lose_kv = asks_for(fault, FaultKind::kv_loss) && !fault->number};
   const auto computed = co_await obtain_kv(*rank, leg);
   if (!computed) {
-    co_await exchange.respond(error_response(computed.error(), api));
+    co_await fail_without_kv(exchange, *request, id, computed.error());
     co_return;
   }
   const bool streamed = request->stream;
@@ -110,6 +110,23 @@ asio::awaitable<std::expected<bool, ApiError>> DecodeService::obtain_kv(std::siz
   if (time > net::Duration::zero()) co_await sleep(time);
   fleet_.exchange().counters().transferred += std::ssize(leg.request.prompts);
   co_return true;
+}
+
+// As vLLM does: of a stream the status, and in a chat the first event, have gone out before the KV is asked for.
+asio::awaitable<void> DecodeService::fail_without_kv(net::HttpExchange& exchange, const GenerationRequest& request,
+                                                     std::string_view id, const ApiError& error) {
+  const bool is_sglang = fleet_.params().dialect_kind() == DialectKind::sglang;
+  if (!request.stream || is_sglang || error.status < 500) {
+    co_await exchange.respond(error_response(error, request.api));
+    co_return;
+  }
+  const auto writer = writer_of(request, id);
+  std::string events;
+  writer->append_opening(events, 0, request.prompts.front(), nullptr);
+  writer->append_failure(events, error);
+  exchange.start(stream_head());
+  exchange.write(events);
+  co_await exchange.finish();
 }
 
 // As an engine that finds KV of a running sequence lost: the status has gone out, so the error is an event.

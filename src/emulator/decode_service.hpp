@@ -21,6 +21,8 @@ class DecodeService final : public EngineService {
                                                                  const GenerationRequest& request) const;
   // Waits for the prompts' KV; true when it is there, false when the rank has to compute it.
   boost::asio::awaitable<std::expected<bool, ApiError>> obtain_kv(std::size_t rank, const Leg& leg);
+  boost::asio::awaitable<void> fail_without_kv(net::HttpExchange& exchange, const GenerationRequest& request,
+                                               std::string_view id, const ApiError& error);
   boost::asio::awaitable<void> break_off(Api api, net::HttpExchange& exchange, const Answer& answer);
   boost::asio::awaitable<void> deliver(net::HttpExchange& exchange, const Answer& answer, std::optional<Fault> fault);
 

@@ -2,14 +2,38 @@
 
 #include <utility>
 
+#include "proxy/stream_event.hpp"
+
 namespace balanceroute::proxy {
 
+bool DecodeAnswer::is_stream() const {
+  const auto type = head().headers.find("Content-Type");
+  return head().status == 200 && type && type->starts_with("text/event-stream");
+}
+
 net::asio::awaitable<std::expected<void, net::NetError>> DecodeAnswer::begin(net::TimePoint deadline) {
-  const auto bytes = co_await call_.read_body(deadline);
-  if (!bytes) co_return std::unexpected(bytes.error());
-  first_ = *bytes;
+  net::SseSplitter splitter;
+  for (;;) {
+    const auto bytes = co_await call_.read_body(deadline);
+    if (!bytes) co_return std::unexpected(bytes.error());
+    first_.append(*bytes);
+    if (bytes->empty() || !is_stream() || shows_beginning(*bytes, splitter)) break;
+  }
   begun_ = true;
   co_return std::expected<void, net::NetError>{};
+}
+
+bool DecodeAnswer::shows_beginning(std::string_view bytes, net::SseSplitter& splitter) {
+  bool shown = false;
+  std::string scratch;
+  splitter.feed(bytes, [&](std::string_view event) {
+    const std::string_view data = net::sse_data(event, scratch);
+    if (shown || data.empty()) return;
+    const StreamEvent read = read_stream_event(data);
+    shown = !read.opens;
+    failed_ = read.error && !read.refusal;
+  });
+  return shown;
 }
 
 net::asio::awaitable<std::expected<std::string_view, net::NetError>> DecodeAnswer::read(net::TimePoint deadline) {

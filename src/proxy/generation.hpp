@@ -84,6 +84,7 @@ class Generation {
   net::asio::awaitable<std::expected<PrefillId, Failure>> prefill_instance(Turn turn, std::optional<PrefillId> avoid);
   std::optional<Failure> without_prefill(std::string reason);
   bool kv_was_lost() const;
+  Stage until_answer_begins();
   Stage find_meeting_point(PrefillId instance);
   void begin_try();
   void wish_for_usage();

@@ -51,6 +51,7 @@ Generation::Stage Generation::open_prefilled() {
   for (std::int64_t attempt = 0;; ++attempt) {
     auto failure = co_await prefill_first();
     if (!failure) failure = co_await open_decode();
+    if (!failure && !handover_.object.empty()) failure = co_await until_answer_begins();
     if (failure || !kv_was_lost() || attempt == fleet_->params().prefill.retries) co_return failure;
     service_.metrics.kv_lost();
     answer_.reset();
@@ -62,7 +63,13 @@ Generation::Stage Generation::open_prefilled() {
 
 // An engine says no more than that: whether it can be helped by another try is only known afterwards.
 bool Generation::kv_was_lost() const {
-  return answer_->head().status >= 500 && (!handover_.object.empty() || handover_.prefill);
+  return answer_->failed_at_once() && (!handover_.object.empty() || handover_.prefill);
+}
+
+Generation::Stage Generation::until_answer_begins() {
+  const auto begun = co_await answer_->begin(after(service_.params->timeouts.first_byte_ms));
+  if (!begun) co_return worker_failure(begun.error());
+  co_return std::nullopt;
 }
 
 // KV that could wait no longer for a worker is computed once more.

@@ -14,15 +14,10 @@ using telemetry::Outcome;
 
 constexpr std::size_t kWholeAnswerBytes = 256 * 1024 * 1024;
 
-bool is_event_stream(const net::HttpResponse& head) {
-  const auto type = head.headers.find("Content-Type");
-  return type && type->starts_with("text/event-stream");
-}
-
 }  // namespace
 
 net::asio::awaitable<void> Generation::relay() {
-  if (body_.stream && answer_->head().status == 200 && is_event_stream(answer_->head())) {
+  if (body_.stream && answer_->is_stream()) {
     co_await relay_stream();
   } else {
     co_await relay_whole();

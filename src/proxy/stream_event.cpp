@@ -55,6 +55,9 @@ bool read_error(const dom::object& object, StreamEvent& event) {
   if (nested ? !error["message"].get_string().get(message) : !object["message"].get_string().get(message)) {
     event.error_message = message;
   }
+  std::int64_t status = 0;
+  const bool says_status = nested ? !error["code"].get_int64().get(status) : !object["code"].get_int64().get(status);
+  event.refusal = says_status && status >= 400 && status < 500;
   return true;
 }
 

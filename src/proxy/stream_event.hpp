@@ -19,6 +19,7 @@ struct StreamEvent {
   bool done = false;          // data: [DONE], or the last event of a response or a message
   bool error = false;         // an error object instead of a chunk
   std::string error_message;  // of that error
+  bool refusal = false;       // the error is the request's own: it says a status of 400 to 499
   bool readable = true;       // false: data that is not a JSON object
   bool usage_only = false;    // the extra event that include_usage asks for: usage, and no choices
   std::int32_t tokens = 0;    // tokens of all its choices: token ids where given, else one for each with content

@@ -188,6 +188,17 @@ TEST_P(RelayTest, LostKvFailsTheRequest) {
   expect_nothing_held();
 }
 
+// Law: a stream's status goes out before its KV is asked for: the loss is an event, in a chat after the role.
+TEST_P(RelayTest, LostKvOfAStreamIsAnEvent) {
+  auto body = decode_of(prefill());
+  body.insert(1, R"("stream":true,)");
+  const auto text = complete(port(), body, "X-Emulator-Fault: kv_loss\r\n");
+  EXPECT_EQ(text.status(), 200);
+  EXPECT_THAT(text.raw, HasSubstr(R"(data: {"error":{"message":)"));
+  EXPECT_THAT(text.raw, HasSubstr("data: [DONE]"));
+  expect_nothing_held();
+}
+
 // Law: a prefill engine that begins anew has another name, and none of its KV.
 TEST_P(RelayTest, RestartLosesTheKv) {
   const auto object = prefill();

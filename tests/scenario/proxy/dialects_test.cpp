@@ -389,6 +389,41 @@ TEST_P(EveryDialect, LostKvIsComputedAgain) {
   EXPECT_THAT(metrics(), HasSubstr("balanceroute_prefill_repeated_total 2"));
 }
 
+// Law: the same of streams, where vLLM finds the loss only after it has sent its status and, in a chat, the role.
+TEST_P(EveryDialect, LostKvOfAStreamIsComputedAgain) {
+  if (!prefills() || is("ascend_layerwise")) GTEST_SKIP() << "no KV that a decode engine could lose";
+  EmulatorParams fleet = quick(GetParam());
+  fleet.lease_seconds = 0.5;  // of KV that was lost: nobody fetches it
+  start(fleet);
+  const std::string rest = R"(,"model":"emulated","max_tokens":3,"stream":true})";
+  for (const auto& [path, prompt] : {std::pair{kText, R"({"prompt":"once upon")"},
+                                     std::pair{kChat, R"({"messages":[{"role":"user","content":"once upon"}])"}}) {
+    for (const auto port : emulator_->prefill_ports()) inject(port, {{"fault", "kv_loss"}, {"count", 1}});
+    for (int i = 0; i < 3; ++i) {
+      const std::string answer = post(path, prompt + rest);
+      ASSERT_EQ(status_of(answer), 200) << answer;
+      const Streamed stream = read_stream(answer);
+      EXPECT_EQ(stream.text, numbered(3));
+      EXPECT_EQ(stream.errors, "");
+      EXPECT_EQ(stream.dones, 1);
+    }
+  }
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  EXPECT_THAT(metrics(), HasSubstr("balanceroute_prefill_repeated_total 4"));
+  expect_all_given_back();
+}
+
+// Law: KV that is lost again and again is an error with a status, for nothing of the answer has gone out.
+TEST_P(EveryDialect, LostKvOfAStreamIsAnErrorInTheEnd) {
+  if (!is("vllm_nixl")) GTEST_SKIP() << "one of those that compute again";
+  start(quick(GetParam()));
+  for (const auto port : emulator_->prefill_ports()) inject(port, {{"fault", "kv_loss"}, {"count", 10}});
+  const std::string answer = post(
+      kChat, R"({"model":"emulated","messages":[{"role":"user","content":"once upon"}],"max_tokens":3,"stream":true})");
+  EXPECT_EQ(status_of(answer), 502) << answer;
+  EXPECT_THAT(metrics(), HasSubstr("balanceroute_prefill_repeated_total 2"));
+}
+
 class AscendDialect : public EveryDialect {};
 
 INSTANTIATE_TEST_SUITE_P(Dialects, AscendDialect, testing::Values("ascend_mooncake", "ascend_layerwise"),

@@ -34,6 +34,9 @@ TEST(StreamEvent, KnowsEndsUsageAndErrors) {
   EXPECT_TRUE(read_stream_event("[DONE]").done);
   EXPECT_EQ(read_stream_event(R"({"error":{"message":"out of memory"}})").error_message, "out of memory");
   EXPECT_EQ(read_stream_event(R"({"object":"error","message":"flat"})").error_message, "flat");
+  EXPECT_FALSE(read_stream_event(R"({"error":{"message":"out of memory","code":500}})").refusal);
+  EXPECT_TRUE(read_stream_event(R"({"error":{"message":"too long","code":400}})").refusal);
+  EXPECT_TRUE(read_stream_event(R"({"object":"error","message":"too long","code":400})").refusal);
   EXPECT_FALSE(read_stream_event("{broken").readable);
   EXPECT_TRUE(read_stream_event("").readable);
 }
