@@ -623,7 +623,7 @@ TEST_F(RoutedFleet, TransfersAreBounded) {
   EXPECT_TRUE(soon([&] {
     const json rank = json::parse(emulator_->state_json())["ranks"][0];
     most = std::max(most, rank["waiting"].get<std::int64_t>());
-    return rank["running"] == 3;
+    return kv()["transferred"] == 3;
   }));
   EXPECT_EQ(most, 1);
   for (const auto& client : clients) EXPECT_EQ(read_stream(client->read_to_end()).text, numbered(300));
