@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <latch>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -184,6 +185,25 @@ void judge_versions(const GroupParams& group, const std::vector<EnginePages>& pa
                       "workers that step together should be of one version"});
 }
 
+// Ranks of one deployment have different numbers; servers that are none do not wait for each other.
+void judge_barrier(const FleetParams& fleet, const GroupParams& group, const std::vector<WorkerSpec>& workers,
+                   const std::vector<EnginePages>& pages, FindingList& findings) {
+  if (!fleet.barrier) return;
+  std::map<std::int64_t, std::string> first_of;  // url, by the engine's own number of a rank
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    for (const auto& [number, rank] : read_engine_metrics(pages[i].metrics).ranks) {
+      const auto [before, is_first] = first_of.emplace(number, workers[i].url);
+      if (is_first || before->second == workers[i].url) continue;
+      findings.push_back({Verdict::doubtful, "group " + group.name,
+                          fmt::format("has two servers whose engines call themselves rank {}: {} and {}", number,
+                                      before->second, workers[i].url),
+                          "such servers do not wait for each other in every step; set barrier: false, else one that "
+                          "fails stops the group"});
+      return;
+    }
+  }
+}
+
 // The prefill instances, which have been checked, as what can be asked.
 std::vector<WorkerSpec> prefill_side(const FleetParams& fleet) {
   std::vector<WorkerSpec> instances;
@@ -292,6 +312,7 @@ std::vector<Finding> judge_group(const FleetParams& fleet, const GroupParams& gr
     if (const RankReading* rank = judge_ranks(workers[i], reading, findings)) judge_slots(group, url, *rank, findings);
   }
   judge_versions(group, pages, findings);
+  judge_barrier(fleet, group, workers, pages, findings);
   return findings;
 }
 

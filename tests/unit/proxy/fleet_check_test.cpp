@@ -117,11 +117,25 @@ TEST_F(FleetCheckTest, SilentRecomputeIsFound) {
 }
 
 TEST_F(FleetCheckTest, DifferentVersionsAreDoubtful) {
+  fleet.barrier = false;
   EnginePages other = pages;
   other.version = "0.11.0";
   const auto findings = judge_group(fleet, group, {worker, {.url = "http://b:1", .address = {}}}, {pages, other});
   EXPECT_EQ(findings.back().verdict, Verdict::doubtful);
   EXPECT_EQ(findings.back().what, "has versions 0.10.0, 0.11.0");
+}
+
+// Law: servers that are no ranks of one deployment, which all call themselves rank 0, are no group with a barrier.
+TEST_F(FleetCheckTest, ServersOnTheirOwnAreNoGroup) {
+  const std::vector<WorkerSpec> workers{worker, {.url = "http://b:1", .address = {}}};
+  const auto findings = judge_group(fleet, group, workers, {pages, pages});
+  EXPECT_EQ(findings.back().verdict, Verdict::doubtful);
+  EXPECT_EQ(findings.back().what, "has two servers whose engines call themselves rank 0: http://a:1 and http://b:1");
+  EnginePages second = pages;
+  second.metrics = "vllm:num_requests_running{engine=\"1\"} 3\n";
+  EXPECT_EQ(judge_group(fleet, group, workers, {pages, second}).back().verdict, Verdict::good);
+  fleet.barrier = false;
+  EXPECT_EQ(judge_group(fleet, group, workers, {pages, pages}).back().verdict, Verdict::good);
 }
 
 }  // namespace
