@@ -21,7 +21,8 @@ void check_edits(std::string_view body, const GenerationBody& read) {
   usage.set(Member::Model, "\"other\"");
   const nlohmann::json asked = nlohmann::json::parse(std::move(usage).apply(), nullptr, false);
   BodyEdit one_token{body, read};
-  ask_for_one_token(one_token);
+  const FirstToken first = body.size() % 2 == 0 ? FirstToken::MayBeLast : FirstToken::IsNotLast;
+  ask_for_one_token(one_token, first);
   const nlohmann::json prefill = nlohmann::json::parse(std::move(one_token).apply(), nullptr, false);
   if (before.is_discarded()) return;
 
@@ -41,6 +42,7 @@ void check_edits(std::string_view body, const GenerationBody& read) {
   }
   if (before.contains("stream")) expected["stream"] = false;
   expected["max_tokens"] = 1;
+  if (first == FirstToken::IsNotLast) expected["min_tokens"] = 1;
   require(expected == prefill);
 }
 

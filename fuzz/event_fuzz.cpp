@@ -26,7 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool valid = nlohmann::json::accept(text);
   for (const std::string& edited :
        {balanceroute::proxy::without_usage(text, text), balanceroute::proxy::as_part_of(text, text, so_far),
-        balanceroute::proxy::as_whole_of(text, so_far), balanceroute::proxy::without_end(text, text)}) {
+        balanceroute::proxy::as_whole_of(text, so_far), balanceroute::proxy::without_end(text, text),
+        balanceroute::proxy::without_transfer(text), balanceroute::proxy::with_cached(text, text, {.told = 5}),
+        balanceroute::proxy::with_cached(text, text, {})}) {
     require(!valid || nlohmann::json::accept(edited));
   }
   return 0;

@@ -136,11 +136,12 @@ Usage Answer::usage() const {
   Usage sum;
   for (const Prompt& prompt : request_.prompts) sum.prompt += prompt.tokens + request_.age;
   for (const auto& choice : choices_) sum.completion += choice.generated - request_.age;
-  // Of a prompt whose KV came from elsewhere an engine says that it found all but the last token.
+  // Of a prompt whose KV came from elsewhere most engines say that they found all but the last token.
+  const bool found = computed_ && !delivery_.cached_by_prefill;
   if (request_.cached) {
     sum.cached = Tokens{0};
     for (const Prompt& prompt : request_.prompts) {
-      *sum.cached += computed_ ? prompt.tokens - Tokens{1} : request_.cached_of(prompt.tokens);
+      *sum.cached += found ? prompt.tokens - Tokens{1} : request_.cached_of(prompt.tokens);
     }
   }
   return sum;

@@ -22,6 +22,7 @@ namespace balanceroute::emulator {
 struct AnswerDelivery {
   net::HttpExchange* stream = nullptr;                  // nullptr: in one piece at its end
   std::int64_t stream_interval = 1;                     // tokens of an event after the first
+  bool cached_by_prefill = false;                       // usage tells what the prefill engine had cached
   std::optional<std::int64_t> die_after_events = {};    // done() comes then, with died()
   std::optional<std::int64_t> stall_after_events = {};  // nothing is written any more
 };

@@ -38,7 +38,10 @@ std::expected<AnswerLength, ApiError> choose_length(const GenerationRequest& req
   const auto least = std::max(request.output ? *wished : Tokens{1}, request.limit.value_or(Tokens{1}));
   if (least > room) return too_long(prompt.tokens, least, law.max_model_len);
   const Tokens longest = std::min(limit.value_or(room), room);
-  if (wished && *wished <= longest) return AnswerLength{*wished, "stop"};
+  const Tokens earliest_end = request.age + Tokens{request.min_tokens.value_or(0) + 1};
+  if (wished && std::max(*wished, earliest_end) <= longest) {
+    return AnswerLength{std::max(*wished, earliest_end), "stop"};
+  }
   return AnswerLength{longest, "length"};
 }
 

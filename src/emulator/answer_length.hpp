@@ -21,9 +21,10 @@ struct AnswerLength {
 };
 
 // The length that the request states; else its limit; else, for chat, a draw from an exponential law. A limit below
-// that, or the end of the context, cuts the answer ("length"); an answer that ends by itself says "stop". Text
-// completions without a limit have 16 tokens, as in vLLM. What the prompt has of the answer counts towards the stated
-// length and not towards the limit. An error when prompt and answer do not fit the context.
+// that, or the end of the context, cuts the answer ("length"); an answer that ends by itself says "stop", and does so
+// with a token of its own, the first after min_tokens at the earliest. Text completions without a limit have 16 tokens,
+// as in vLLM. What the prompt has of the answer counts towards the stated length and not towards the limit. An error
+// when prompt and answer do not fit the context.
 [[nodiscard]] std::expected<AnswerLength, ApiError> choose_length(const GenerationRequest& request,
                                                                   const Prompt& prompt, const LengthLaw& law,
                                                                   Random& random);

@@ -21,7 +21,9 @@ class Counted {
 };
 
 AnswerDelivery delivery_of(const EmulatorParams& params, const std::optional<Fault>& fault, net::HttpExchange* stream) {
-  AnswerDelivery delivery{.stream = stream, .stream_interval = params.stream_interval};
+  AnswerDelivery delivery{.stream = stream,
+                          .stream_interval = params.stream_interval,
+                          .cached_by_prefill = params.dialect_kind() == DialectKind::sglang};
   const bool loses_kv = asks_for(fault, FaultKind::kv_loss) && fault->number;
   if (asks_for(fault, FaultKind::die_mid_stream) || (loses_kv && stream != nullptr)) {
     delivery.die_after_events = std::max<std::int64_t>(1, fault->number.value_or(1));

@@ -52,7 +52,7 @@ class Dialect {
   // The rank of a prefill engine that the request itself says; nothing: the engine chooses.
   [[nodiscard]] virtual std::optional<std::int64_t> prefill_rank(const GenerationRequest& request,
                                                                  std::int64_t ranks) const;
-  // Whether the KV of a prompt is kept whose prefill answer ended for that reason.
+  // Whether the KV of a prompt gets to a decode engine whose prefill answer ended for that reason.
   [[nodiscard]] virtual bool keeps_kv(std::string_view finish_reason) const { return finish_reason == "length"; }
   // Offers the KV of computed prompts. The result is what the answer tells as kv_transfer_params, or is empty.
   virtual boost::asio::awaitable<std::expected<std::string, ApiError>> prefilled(const Leg& leg,

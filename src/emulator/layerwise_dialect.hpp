@@ -12,13 +12,15 @@ namespace balanceroute::emulator {
 
 // LayerwiseDialect posts to the metaserver what the prefill engine has to know, and waits until a prefill engine that
 // was told the same has pushed the KV.
-//   KV  goes to the decode engine as it is computed; the prefill engine holds nothing afterwards.
+//   KV  goes to the decode engine as it is computed, before the answer's first token is known; the prefill engine holds
+//       nothing afterwards.
 class LayerwiseDialect final : public Dialect {
  public:
   LayerwiseDialect(net::IoThread& thread, net::TaskGroup& tasks, KvExchange& exchange, std::int64_t block_size)
       : thread_{thread}, tasks_{tasks}, exchange_{exchange}, block_size_{block_size} {}
 
   std::expected<void, ApiError> check_prefill(const Leg& leg) override;
+  bool keeps_kv(std::string_view /*finish_reason*/) const override { return true; }
   boost::asio::awaitable<std::expected<std::string, ApiError>> prefilled(const Leg& leg,
                                                                          ComputedPrompts prompts) override;
   boost::asio::awaitable<std::expected<Received, ApiError>> receive(const Leg& leg) override;

@@ -77,7 +77,7 @@ asio::awaitable<void> PrefillService::generate(Api api, net::HttpExchange& excha
   Settlement settlement{*this, exchange, *rank, lengths->size()};
   auto prompts = co_await compute(*rank, *request);
   const auto choices = first_tokens(*request, *lengths);
-  // An answer that ends by itself with its first token leaves nothing to decode, and its KV is not kept.
+  // Some engines drop the KV of an answer that ends by itself with its first token: nothing would be left to decode.
   std::expected<std::string, ApiError> params{std::string{}};
   if (fleet_.dialect().keeps_kv(choices.front().tokens.finish_reason)) {
     params = co_await fleet_.dialect().prefilled(leg, std::move(prompts));

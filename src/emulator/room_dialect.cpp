@@ -26,6 +26,12 @@ std::string proof_of(std::string_view body) {
 std::expected<void, ApiError> RoomDialect::enter_rooms(const Leg& leg, Rooms& used) {
   const auto& members = leg.request.transfer;
   const auto prompts = leg.request.prompts.size();
+  if (leg.request.answers_per_prompt != 1) {
+    return std::unexpected{relay_fault(exchange_,
+                                       "n = " + std::to_string(leg.request.answers_per_prompt) +
+                                           ": expected 1, all answers to a prompt would meet in its room",
+                                       "n")};
+  }
   if (members.bootstrap_rooms.size() != prompts || members.bootstrap_hosts.size() != prompts ||
       members.bootstrap_ports.size() != prompts) {
     return std::unexpected{

@@ -17,7 +17,7 @@ net::asio::awaitable<void> drain(AbandonedKv abandoned) {
   const std::string text = std::exchange(request.body, {});
   BodyEdit edit{text, abandoned.body};
   abandoned.fleet.rename_model(edit, abandoned.body.model);
-  ask_for_one_token(edit);
+  ask_for_one_token(edit, FirstToken::MayBeLast);
   abandoned.fleet.dialect().edit_decode(edit, abandoned.body, abandoned.handover);
   abandoned.fleet.name_rank(request, edit, placed->worker);
   request.body = std::move(edit).apply();

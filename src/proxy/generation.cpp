@@ -51,12 +51,16 @@ std::optional<Failure> Generation::read() {
   record_.model = body_.model;
   record_.sequences = body_.sequences;
   fleet_ = find_fleet();
-  if (fleet_) {
-    wish_for_usage();
-    return std::nullopt;
+  if (!fleet_) {
+    return Failure{Outcome::ClientError,
+                   api_error(404, "model_not_found", "the model '" + body_.model + "' is not served here", "model")};
   }
-  return Failure{Outcome::ClientError,
-                 api_error(404, "model_not_found", "the model '" + body_.model + "' is not served here", "model")};
+  if (auto refused = fleet_->dialect().refusal(body_, kind_)) {
+    return Failure{Outcome::ClientError,
+                   api_error(400, "refused_by_dialect", std::move(refused->message), std::move(refused->param))};
+  }
+  wish_for_usage();
+  return std::nullopt;
 }
 
 std::optional<Failure> Generation::refused_header() const {
@@ -150,6 +154,8 @@ void Generation::begin_try() {
   record_.id = new_request_key();
   handover_ = {};
   handover_.request_id = record_.id;
+  prefilled_.reset();
+  legs_.reset();
 }
 
 Tokens Generation::prompt_size() const {

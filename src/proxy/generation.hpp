@@ -14,6 +14,7 @@
 #include "proxy/callback_board.hpp"
 #include "proxy/continuation.hpp"
 #include "proxy/decode_answer.hpp"
+#include "proxy/event_edit.hpp"
 #include "proxy/failure.hpp"
 #include "proxy/fleet.hpp"
 #include "proxy/leg_pair.hpp"
@@ -85,6 +86,7 @@ class Generation {
   std::optional<Failure> without_prefill(std::string reason);
   bool kv_was_lost() const;
   Stage until_answer_begins();
+  Stage decode_dropped();
   Stage find_meeting_point(PrefillId instance);
   void begin_try();
   void wish_for_usage();
@@ -104,6 +106,8 @@ class Generation {
   bool hands_over() const;
   ErrorShape error_shape() const;
   void learn(const std::optional<Usage>& usage);
+  // What usage has to say of the prompt's cached tokens instead of the worker, where its KV came from elsewhere.
+  std::optional<CachedPrompt> cached_prompt() const;
   void decode_has_begun();
   // Whether another worker can go on with the answer if this one gives it up.
   bool may_go_on() const { return fleet_->dialect().gives_answers_up() && can_go_on(body_, kind_); }
@@ -126,9 +130,13 @@ class Generation {
   std::optional<Placement> placement_;
   WorkerId worker_;
   Handover handover_;
+  // Of the try: what the prefill engine said of the prompt, or will have said.
+  std::optional<Usage> prefilled_;
+  std::shared_ptr<LegPair> legs_;
   std::optional<DecodeAnswer> answer_;
   UsageWish usage_wish_ = UsageWish::None;
-  Continuation so_far_;  // of an answer that was given up
+  Continuation so_far_;                       // of an answer that was given up
+  std::optional<CachedPrompt> first_cached_;  // of its first worker
 };
 
 }  // namespace balanceroute::proxy

@@ -33,6 +33,13 @@ bool is_prefill_failure(const std::optional<Failure>& failure) {
   return failure && failure->error.code == kPrefillFailed;
 }
 
+constexpr std::string_view kKvDropped = "kv_dropped";
+
+// The instance did its part, and its engine kept nothing of it.
+Failure kv_dropped() {
+  return {Outcome::UpstreamError, api_error(502, kKvDropped, "the prefill engine kept no KV")};
+}
+
 }  // namespace
 
 // An instance for the prompt, with the claim that holds it.
@@ -105,6 +112,7 @@ Generation::Stage Generation::prefill_and_place(Turn first_turn) {
       learn(outcome.usage);
       if (outcome.usage) prompt = Tokens{outcome.usage->prompt_tokens};
       handover_.object = std::move(outcome.object);
+      if (!handover_.object.empty()) prefilled_ = outcome.usage.value_or(Usage{});
       if (handover_.object.empty()) {
         // The engine kept nothing, so the decode worker computes the prompt again.
         (*claim_)->fetched();
@@ -175,6 +183,7 @@ Generation::Stage Generation::open_together() {
     }
     auto failure = co_await find_meeting_point(*instance);
     if (!failure) failure = co_await prefill_on(*instance);
+    if (failure && failure->error.code == kKvDropped) co_return co_await decode_dropped();
     const bool lost = !failure && kv_was_lost() && attempt < fleet_->params().prefill.retries;
     if (!lost && !is_prefill_failure(failure)) co_return failure;
     fleet_->prefill_clients(thread_index_).forget_engine_id(*instance);
@@ -192,6 +201,14 @@ Generation::Stage Generation::open_together() {
   claim_->reset();
   if (auto failure = without_prefill(std::move(reason))) co_return failure;
   co_return co_await open_decode();
+}
+
+// The answer is over with its first token, which the decode worker has to compute by itself.
+Generation::Stage Generation::decode_dropped() {
+  (*claim_)->fetched();
+  service_.metrics.decoded_alone("no_kv");
+  begin_try();
+  return open_decode();
 }
 
 // Fills in where the engines meet.
@@ -212,6 +229,7 @@ Generation::Stage Generation::find_meeting_point(PrefillId instance) {
 // Sends both legs and waits for the decode worker's first bytes.
 Generation::Stage Generation::prefill_on(PrefillId instance) {
   auto pair = std::make_shared<LegPair>(thread());
+  legs_ = pair;
   const net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
   net::TaskGroup& tasks = service_.background.on(thread_index_);
   net::HttpClient& engine = fleet_->prefill_clients(thread_index_).of(instance);
@@ -231,7 +249,11 @@ Generation::Stage Generation::until_decode_begins(LegPair& pair) {
     if (waited == net::WaitResult::Cancelled) co_return client_left();
     pair.changed.reset();
     if (pair.decode) break;
-    if (!pair.prefill || pair.prefill->end == PrefillEnd::Computed) continue;
+    if (!pair.prefill) continue;
+    if (pair.prefill->end == PrefillEnd::Computed) {
+      if (fleet_->dialect().keeps_kv(pair.prefill->finish_reason)) continue;
+      co_return kv_dropped();
+    }
     if (pair.prefill->end == PrefillEnd::Refused) co_return refusal(std::move(*pair.prefill));
     co_return prefill_failure(pair.prefill->reason);
   }
@@ -244,6 +266,7 @@ Generation::Stage Generation::until_decode_begins(LegPair& pair) {
 Generation::Stage Generation::open_on_callback() {
   handover_.callback = callback_url();
   auto pair = std::make_shared<LegPair>(thread());
+  legs_ = pair;
   const net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
   net::TaskGroup& tasks = service_.background.on(thread_index_);
   net::HttpClient& worker = fleet_->clients(thread_index_).of(worker_);
@@ -262,9 +285,10 @@ Generation::Stage Generation::open_on_callback() {
                       .retries = fleet_->params().prefill.retries,
                       .deadline = deadline};
     job.request.body = exchange_.request().body;
-    const RunningLeg prefill_leg{tasks.spawn(run_prefill_on_call(pair, claim_, std::move(job)))};
+    RunningLeg prefill_leg{tasks.spawn(run_prefill_on_call(pair, claim_, std::move(job)))};
     const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
     failure = co_await until_decode_begins(*pair);
+    if (!failure) prefill_leg.let_go();
   }
   if (!is_prefill_failure(failure)) co_return failure;
   service_.metrics.prefill_failed();

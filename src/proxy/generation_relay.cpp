@@ -39,11 +39,23 @@ void Generation::learn(const std::optional<Usage>& usage) {
   }
 }
 
+std::optional<CachedPrompt> Generation::cached_prompt() const {
+  if (so_far_.begun()) return first_cached_;
+  if (prefilled_) return CachedPrompt{prefilled_->cached_tokens};
+  const bool computed = legs_ && legs_->prefill && legs_->prefill->end == PrefillEnd::Computed;
+  if (!computed || fleet_->dialect().tells_cached_of_prefill()) return std::nullopt;
+  const std::optional<Usage>& usage = legs_->prefill->usage;
+  return CachedPrompt{usage ? usage->cached_tokens : std::nullopt};
+}
+
 // The worker gave the answer up: everything is given back, and the request goes through all of its life again with what
 // was generated as part of its prompt.
 Generation::Stage Generation::go_on_elsewhere() {
   service_.metrics.answer_given_up();
-  if (!so_far_.begun()) so_far_.prompt_tokens = record_.prompt_tokens;
+  if (!so_far_.begun()) {
+    so_far_.prompt_tokens = record_.prompt_tokens;
+    first_cached_ = cached_prompt();
+  }
   ++so_far_.times;
   placement_.reset();
   answer_.reset();
@@ -91,6 +103,10 @@ net::asio::awaitable<void> Generation::relay_whole() {
   net::HttpResponse response = client_answer(answer_->head(), record_.client_id);
   response.body = std::move(*answer);
   if (so_far_.begun()) response.body = as_whole_of(response.body, so_far_);
+  if (status == 200 && hands_over()) {
+    response.body = without_transfer(response.body);
+    if (const auto cached = cached_prompt()) response.body = with_cached(response.body, response.body, *cached);
+  }
   co_await exchange_.respond(std::move(response));
   Outcome outcome = status < 400 ? Outcome::Ok : Outcome::ClientError;
   if (status >= 500) outcome = Outcome::UpstreamError;
@@ -181,7 +197,7 @@ class Generation::Relay {
     const bool is_chunk = event.readable && !event.done && !event.error && in_one_line;
     if (given_up_ && (!is_chunk || !event.recomputed || event.text.empty())) return;
     if (begun_elsewhere && event.opens) return;
-    if (is_chunk && (given_up_ || begun_elsewhere || has_wished_usage(event))) {
+    if (is_chunk && (given_up_ || begun_elsewhere || has_wished_usage(event) || tells_cached(event))) {
       out += edited(event, std::string{bytes});
     } else {
       out.append(bytes);
@@ -192,11 +208,16 @@ class Generation::Relay {
     return takes_usage_out_ && event.usage && !event.usage_only;
   }
 
+  [[nodiscard]] bool tells_cached(const StreamEvent& event) const {
+    return event.usage_only && generation_.cached_prompt();
+  }
+
   std::string edited(const StreamEvent& event, std::string text) {
     const auto data_of = [this](const std::string& of) { return net::sse_data(of, scratch_); };
     if (given_up_) text = without_end(text, data_of(text));
     if (generation_.so_far_.begun()) text = as_part_of(text, data_of(text), generation_.so_far_);
     if (has_wished_usage(event)) text = without_usage(text, data_of(text));
+    if (tells_cached(event)) text = with_cached(text, data_of(text), *generation_.cached_prompt());
     return text;
   }
 

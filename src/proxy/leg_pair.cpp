@@ -10,7 +10,10 @@ namespace balanceroute::proxy {
 namespace {
 
 PrefillOutcome ended(PrefillEnd how, std::string reason) {
-  return {.end = how, .object = {}, .usage = {}, .answer = {}, .reason = std::move(reason)};
+  PrefillOutcome outcome;
+  outcome.end = how;
+  outcome.reason = std::move(reason);
+  return outcome;
 }
 
 PrefillOutcome without_instance(PlacementError cause) {

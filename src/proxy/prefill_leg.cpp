@@ -12,7 +12,9 @@ constexpr std::chrono::hours kLongestLease{1};
 constexpr std::size_t kAnswerBytes = 64 * 1024 * 1024;
 
 PrefillOutcome failed(std::string reason) {
-  return {.end = PrefillEnd::Failed, .object = {}, .usage = {}, .answer = {}, .reason = std::move(reason)};
+  PrefillOutcome outcome;
+  outcome.reason = std::move(reason);
+  return outcome;
 }
 
 PrefillOutcome failed(const net::NetError& error) {
@@ -45,7 +47,9 @@ net::asio::awaitable<PrefillOutcome> prefill(net::HttpClient& engine, const net:
   }
   outcome.end = PrefillEnd::Computed;
   outcome.object = object_member(*body, "kv_transfer_params");
-  outcome.usage = read_whole_answer(*body).usage;
+  const StreamEvent answer = read_whole_answer(*body);
+  outcome.usage = answer.usage;
+  outcome.finish_reason = answer.finish_reason;
   co_return outcome;
 }
 

@@ -23,6 +23,7 @@ struct PrefillOutcome {
   PrefillEnd end = PrefillEnd::Failed;
   std::string object;          // kv_transfer_params of the answer as it was written; empty: none
   std::optional<Usage> usage;  // of the answer
+  std::string finish_reason;   // of the answer; empty: it named none
   net::HttpResponse answer;    // of a refusal
   std::string reason;          // of a failure
 };

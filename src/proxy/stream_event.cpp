@@ -41,6 +41,8 @@ std::optional<Usage> usage_of(const dom::object& object) {
                      !usage["input_tokens"].get_int64().get(out.prompt_tokens);
   const bool counted = !usage["completion_tokens"].get_int64().get(out.completion_tokens) ||
                        !usage["output_tokens"].get_int64().get(out.completion_tokens);
+  std::int64_t cached = 0;
+  if (!usage["prompt_tokens_details"]["cached_tokens"].get_int64().get(cached)) out.cached_tokens = cached;
   return known || counted ? std::optional{out} : std::nullopt;
 }
 
@@ -69,6 +71,7 @@ void read_choices(const dom::array& choices, StreamEvent& event) {
     event.tokens += tokens_of(choice, event);
     dom::element reason;
     if (!choice["finish_reason"].get(reason) && !reason.is_null()) {
+      if (reason.get_string().get(event.finish_reason)) event.finish_reason = {};
       ++event.finished;
       event.opens = false;
     }

@@ -13,6 +13,7 @@ namespace balanceroute::proxy {
 struct Usage {
   std::int64_t prompt_tokens = 0;
   std::int64_t completion_tokens = 0;
+  std::optional<std::int64_t> cached_tokens = {};  // of the prompt
 };
 
 struct StreamEvent {
@@ -24,11 +25,12 @@ struct StreamEvent {
   bool usage_only = false;    // the extra event that include_usage asks for: usage, and no choices
   std::int32_t tokens = 0;    // tokens of all its choices: token ids where given, else one for each with content
   std::int32_t finished = 0;  // choices that end here
-  // Of its last choice. The text is valid until the next event is read on this thread.
+  // Of its last choice. Text and reason are valid until the next event is read on this thread.
   std::string_view text;
-  bool other_content = false;  // reasoning or tool calls
-  bool opens = false;          // it names the role and brings nothing else
-  bool recomputed = false;     // its worker gives the answer up (engine-protocols 1.7)
+  std::string_view finish_reason;  // empty: none
+  bool other_content = false;      // reasoning or tool calls
+  bool opens = false;              // it names the role and brings nothing else
+  bool recomputed = false;         // its worker gives the answer up (engine-protocols 1.7)
   std::optional<Usage> usage;
 };
 

@@ -43,6 +43,12 @@ def target(request, targets) -> fleets.Target:
     return targets(request.param)
 
 
+@pytest.fixture(params=fleets.DECODES_ALONE)
+def target_that_decodes_alone(request, targets) -> fleets.Target:
+    """The same without the dialects whose decode engines do nothing without a prefill engine."""
+    return targets(request.param)
+
+
 @pytest.fixture
 def run(binary) -> Callable[..., subprocess.CompletedProcess]:
     """run("--version"): one command to its end, with its output as text."""

@@ -14,8 +14,10 @@ SLOTS = 8
 LEASE_SECONDS = 1
 DIRECT = "direct"
 # What the router speaks to engines. A dialect is added by its name.
-DIALECTS = ("aggregated", "vllm_nixl", "ascend_mooncake")
+DIALECTS = ("aggregated", "vllm_nixl", "ascend_mooncake", "vllm_mooncake", "ascend_layerwise", "sglang")
 TARGETS = (DIRECT, *DIALECTS)
+# In whose fleets a decode worker serves requests that no prefill engine can help with: all but SGLang's.
+DECODES_ALONE = tuple(name for name in TARGETS if name != "sglang")
 
 
 def fetch(url: str) -> str:

@@ -63,6 +63,12 @@ def usage(prompt: int, completion: int) -> dict:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
+def cached(answer: Answer) -> bool:
+    """Usage tells what the engine that computed the prompt had of it, which no decode engine knows."""
+    told = answer.usages[0] if answer.events is not None else answer.body["usage"]
+    return told == {**usage(PROMPT_TOKENS, 8), "prompt_tokens_details": {"cached_tokens": 60}}
+
+
 def is_whole(text: str, reason: str, tokens: int, prompt: int = PROMPT_TOKENS) -> Callable[[Answer], bool]:
     return lambda answer: (answer.text() == text and answer.finish_reasons() == [reason]
                            and answer.body["usage"] == usage(prompt, tokens))
@@ -143,11 +149,21 @@ SCENARIOS = {
     "chat_stream_logprobs": chat(has_logprobs, stream=True, logprobs=True),
     "chat_stream_reasoning": chat(thinks_aloud, stream=True, emulator=lengths(8, reasoning_tokens=3)),
     "chat_stream_tool": chat(streams_tool_call, stream=True, **FORCED_TOOL),
+    "chat_one_token": chat(is_whole(words(1, 1), "stop", 1), emulator=lengths(1)),
+    "chat_one_token_wanted": chat(is_whole(words(1, 1), "length", 1), max_completion_tokens=1),
     "chat_stream_one_token": chat(is_streamed(words(1, 1), "stop", []), stream=True, emulator=lengths(1)),
+    "chat_stream_one_token_wanted": chat(is_streamed(words(1, 1), "length", [usage(PROMPT_TOKENS, 1)]), stream=True,
+                                         stream_options=WITH_USAGE, max_tokens=1),
+    "chat_cached": chat(cached, emulator=lengths(8, cached_tokens=60)),
+    "chat_stream_cached": chat(cached, stream=True, stream_options=WITH_USAGE,
+                               emulator=lengths(8, cached_tokens=60)),
     "text": completion(is_whole(words(1, 8), "stop", 8)),
     "text_default_limit": completion(is_whole(words(1, 16), "length", 16, prompt=2), emulator={}),
     "text_n2": completion(answers_each(2, 8), n=2),
     "text_logprobs": completion(has_logprobs, logprobs=1),
+    "text_one_token": completion(is_whole(words(1, 1), "stop", 1), emulator=lengths(1)),
+    "text_one_token_wanted": completion(is_whole(words(1, 1), "length", 1), max_tokens=1),
+    "text_least": completion(is_whole(words(1, 9), "stop", 9), min_tokens=8),
     "text_list": completion(answers_each(3, 8), prompt=["one", "two", "three"]),
     "text_list_n2": completion(answers_each(4, 8), prompt=["one", "two"], n=2),
     "text_token_ids": completion(is_whole(words(1, 3), "stop", 3, prompt=5), prompt=[11, 12, 13, 14, 15],
@@ -158,6 +174,10 @@ SCENARIOS = {
     "text_stream": completion(is_streamed(words(1, 8), "stop", []), stream=True),
     "text_stream_usage": completion(is_streamed(words(1, 8), "stop", [usage(PROMPT_TOKENS, 8)]), stream=True,
                                     stream_options=WITH_USAGE),
+    "text_stream_one_token": completion(is_streamed(words(1, 1), "stop", [usage(PROMPT_TOKENS, 1)]), stream=True,
+                                        stream_options=WITH_USAGE, emulator=lengths(1)),
+    "text_stream_cached": completion(cached, stream=True, stream_options=WITH_USAGE,
+                                     emulator=lengths(8, cached_tokens=60)),
     "text_stream_list": completion(answers_each(2, 8), stream=True, prompt=["one", "two"]),
     "text_stream_logprobs": completion(has_logprobs, stream=True, logprobs=1),
     "unknown_model": chat(refused, status=404, model="another"),
@@ -169,7 +189,7 @@ SCENARIOS = {
 }
 
 # Members that only vLLM and the emulator know: SDKs with checked parameters send them as extra members.
-EXTENSIONS = ("emulator", "return_token_ids")
+EXTENSIONS = ("emulator", "min_tokens", "return_token_ids")
 
 
 def normalised(value: object) -> object:

@@ -165,3 +165,33 @@ def test_a_stream_cut_anywhere_reaches_the_client_unchanged(seed, ending, wants_
     head, received = ask(router, "/v1/chat/completions", body)
     assert head.startswith(b"HTTP/1.1 200"), head
     assert received == b"".join([*events, usage if wants_usage else b"", done])
+
+
+def usage_with(cached: int) -> bytes:
+    return (b'{"prompt_tokens": 12, "prompt_tokens_details" : {"audio_tokens":0, "cached_tokens":%d},'
+            b' "completion_tokens":1e0}' % cached)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_what_engines_tell_one_another_stays_inside(stream, engine, start_router):
+    """Law: of a prompt computed elsewhere the answer is the decode engine's to the byte, but for the cached tokens, which
+    are the prefill engine's, and but for transfer parameters of its own."""
+    prefill = RecordingEngine()
+    transfer = b'{"remote_block_ids": [[1,2]],"n":1e3, "do_remote_prefill":true}'
+    prefill.answers = [whole_answer(b'{"choices":[{"text":"x","finish_reason":"length"}],"kv_transfer_params" : %s,'
+                                    b'"usage":%s}' % (transfer, usage_with(7)))]
+    if stream:
+        answer = b'data: {"choices" : [],"usage":%s}\n\ndata: [DONE]\n\n'
+        engine.answers = [streamed_answer([answer % usage_with(11)])]
+    else:
+        answer = b'{"id" : "x"%s, "choices":[ ], "usage":%s}'
+        engine.answers = [whole_answer(answer % (b', "kv_transfer_params": {"do_remote_decode":true}', usage_with(11)))]
+    router = start_router({"fleets": [{
+        "dialect": "vllm_nixl", "prefill": {"instances": [{"url": prefill.url}]},
+        "groups": [{"name": "g", "slots": 4, "workers": [{"url": engine.url}]}]}]}).ready["listen"]
+    options = b',"stream":true,"stream_options":{"include_usage":true}' if stream else b""
+    body = b'{"model":"m","prompt":"hello"%s}' % options
+    _, received = ask(router, "/v1/completions", body)
+    assert received == answer % (usage_with(7) if stream else (b"", usage_with(7)))
+    assert engine.received.get(timeout=5).body == body[:-1] + b',"kv_transfer_params":' + transfer + b"}"
+    prefill.close()

@@ -3,6 +3,7 @@
 Responses and messages run as one leg in every dialect; the rest goes to an engine without a slot.
 """
 
+import contextlib
 import json
 import subprocess
 
@@ -13,8 +14,8 @@ import fleets
 from scenarios import lengths, normalised, words
 
 
-@pytest.fixture
-def sdk(target):
+@contextlib.contextmanager
+def sdk_of(target):
     with openai.OpenAI(base_url=f"{target.url}/v1", api_key="none", max_retries=0, timeout=20) as client:
         yield client
     fleets.wait_until(target.is_empty, "nothing is left of an answer that was read to its end")
@@ -33,16 +34,19 @@ def own(output: int, **more: int) -> dict:
     return {"extra_body": {"emulator": lengths(output, **more)}}
 
 
-def test_responses_whole(target, sdk):
-    answer = sdk.responses.create(model=target.model, input="hello", **own(5, reasoning_tokens=2))
+def test_responses_whole(target_that_decodes_alone):
+    target = target_that_decodes_alone
+    with sdk_of(target) as sdk:
+        answer = sdk.responses.create(model=target.model, input="hello", **own(5, reasoning_tokens=2))
     assert answer.status == "completed"
     assert answer.output_text == words(3, 5)
     assert (answer.usage.input_tokens, answer.usage.output_tokens) == (100, 5)
 
 
-def test_responses_stream(target, sdk):
+def test_responses_stream(target_that_decodes_alone):
     """Law: every event comes, in order, and text and usage are those of the whole."""
-    with sdk.responses.create(model=target.model, input="hello", stream=True, **own(5)) as stream:
+    target = target_that_decodes_alone
+    with sdk_of(target) as sdk, sdk.responses.create(model=target.model, input="hello", stream=True, **own(5)) as stream:
         events = list(stream)
     assert [event.sequence_number for event in events] == list(range(len(events)))
     assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == words(1, 5)
@@ -62,17 +66,34 @@ def test_responses_are_not_stored(targets):
             fleets.fetch(f"{target.url}/v1/responses/resp_1")
 
 
-def test_cancelled_response_leaves_nothing(target, sdk):
-    stream = sdk.responses.create(model=target.model, input="hello", stream=True, **own(100_000))
-    next(iter(stream))
-    stream.close()
+def test_cancelled_response_leaves_nothing(target_that_decodes_alone):
+    target = target_that_decodes_alone
+    with sdk_of(target) as sdk:
+        stream = sdk.responses.create(model=target.model, input="hello", stream=True, **own(100_000))
+        next(iter(stream))
+        stream.close()
+
+
+def test_what_decode_engines_cannot_serve_alone_is_refused(targets):
+    """Law: where the dialect has no words for a request the client hears it at once, in the shape of its API."""
+    target = targets("sglang")
+    status, text = post(target, "/v1/responses", {"model": target.model, "input": "hello"})
+    error = json.loads(text)["error"]
+    assert (status, error["code"]) == (400, "refused_by_dialect")
+    assert "dialect sglang serves chat and text completions only" in error["message"]
+    status, text = post(target, "/v1/messages", messages(target.model))
+    answer = json.loads(text)
+    assert (status, answer["type"]) == (400, "error")
+    assert "dialect sglang" in answer["error"]["message"]
+    assert target.state()["holds_nothing"]
 
 
 def messages(model: str, **more) -> dict:
     return {"model": model, "max_tokens": 50, "messages": [{"role": "user", "content": "hello"}], **more}
 
 
-def test_messages_whole(target):
+def test_messages_whole(target_that_decodes_alone):
+    target = target_that_decodes_alone
     status, text = post(target, "/v1/messages", messages(target.model, emulator=lengths(5)))
     answer = json.loads(text)
     assert status == 200
@@ -81,7 +102,8 @@ def test_messages_whole(target):
     fleets.wait_until(target.is_empty, "nothing is left of a whole answer")
 
 
-def test_messages_stream(target):
+def test_messages_stream(target_that_decodes_alone):
+    target = target_that_decodes_alone
     status, text = post(target, "/v1/messages", messages(target.model, stream=True, emulator=lengths(5)))
     assert status == 200
     blocks = text.removesuffix("\n\n").split("\n\n")
@@ -94,7 +116,8 @@ def test_messages_stream(target):
 
 
 @pytest.mark.parametrize("wrong", [{"model": "another"}, {"messages": "hello"}], ids=["model", "messages"])
-def test_messages_fail_in_their_own_shape(target, wrong):
+def test_messages_fail_in_their_own_shape(target_that_decodes_alone, wrong):
+    target = target_that_decodes_alone
     status, text = post(target, "/v1/messages", {**messages(target.model), **wrong})
     assert status == (404 if "model" in wrong else 400)
     answer = json.loads(text)
@@ -102,10 +125,11 @@ def test_messages_fail_in_their_own_shape(target, wrong):
     assert answer["error"]["message"]
 
 
-def test_embeddings(target, targets, sdk):
+def test_embeddings(target):
     """Law: embeddings are the engine's, in the packed encoding that the SDK asks for by itself too."""
-    plain = sdk.embeddings.create(model=target.model, input=["one", "two"], encoding_format="float")
-    packed = sdk.embeddings.create(model=target.model, input=["one", "two"])
+    with sdk_of(target) as sdk:
+        plain = sdk.embeddings.create(model=target.model, input=["one", "two"], encoding_format="float")
+        packed = sdk.embeddings.create(model=target.model, input=["one", "two"])
     assert [entry.embedding for entry in plain.data] == [entry.embedding for entry in packed.data]
     assert plain.data[0].embedding != plain.data[1].embedding
 

@@ -40,12 +40,16 @@ std::unique_ptr<Dialect> make_dialect(DialectKind kind) {
   std::unreachable();
 }
 
-void ask_for_one_token(BodyEdit& edit) {
+void ask_for_one_token(BodyEdit& edit, FirstToken first) {
   edit.set_if_present(Member::Stream, "false");
   edit.drop(Member::StreamOptions);
   edit.set(Member::MaxTokens, "1");
   edit.set_if_present(Member::MaxCompletionTokens, "1");
-  edit.drop(Member::MinTokens);
+  if (first == FirstToken::IsNotLast) {
+    edit.set(Member::MinTokens, "1");
+  } else {
+    edit.drop(Member::MinTokens);
+  }
   edit.drop(Member::MinCompletionTokens);
   edit.set_if_present(Member::N, "1");
   edit.set_if_present(Member::BestOf, "1");

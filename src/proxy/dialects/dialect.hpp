@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,10 +58,20 @@ class Dialect {
   [[nodiscard]] virtual LegOrder order() const = 0;
   // Whether the KV of all its prompts can be handed over; what cannot goes to a decode worker alone.
   [[nodiscard]] virtual bool hands_over(const GenerationBody& body) const = 0;
+  // Why such a request cannot be served by these engines at all.
+  [[nodiscard]] virtual std::optional<BodyError> refusal(const GenerationBody& /*body*/,
+                                                         GenerationKind /*kind*/) const {
+    return std::nullopt;
+  }
   // Whether a decode worker can do without a prefill leg.
   [[nodiscard]] virtual bool decodes_alone() const { return true; }
   // Whether a decode engine may end an answer for want of KV space and have it gone on with (engine-protocols 1.7).
   [[nodiscard]] virtual bool gives_answers_up() const { return false; }
+  // Whether the KV can be had of a prompt whose prefill answer ended for that reason; empty: it named none. Asked where
+  // legs go out together.
+  [[nodiscard]] virtual bool keeps_kv(std::string_view /*finish_reason*/) const { return true; }
+  // Whether usage of the decode engine tells what the prefill engine had cached of the prompt.
+  [[nodiscard]] virtual bool tells_cached_of_prefill() const { return false; }
   // Whether the decode leg names the prefill rank's engine id, which its bootstrap server tells.
   [[nodiscard]] virtual bool needs_engine_id() const { return false; }
   // What each leg's body says beside the client's words.
@@ -70,7 +81,10 @@ class Dialect {
 
 [[nodiscard]] std::unique_ptr<Dialect> make_dialect(DialectKind kind);
 
+// Whether the only token of a prefill answer may be the end of the whole answer, which makes some engines drop the KV.
+enum class FirstToken : std::uint8_t { MayBeLast, IsNotLast };
+
 // The client's request as one for the prompt's KV only: one token, one answer, in one piece.
-void ask_for_one_token(BodyEdit& edit);
+void ask_for_one_token(BodyEdit& edit, FirstToken first);
 
 }  // namespace balanceroute::proxy

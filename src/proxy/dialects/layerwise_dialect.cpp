@@ -5,7 +5,7 @@
 namespace balanceroute::proxy {
 
 void LayerwiseDialect::edit_prefill(BodyEdit& edit, const GenerationBody& /*body*/, const Handover& handover) const {
-  ask_for_one_token(edit);
+  ask_for_one_token(edit, FirstToken::IsNotLast);
   edit.add("kv_transfer_params", handover.object);
   if (!handover.batch.empty()) edit.add("batch_kv_transfer_params", handover.batch);
 }

@@ -4,6 +4,21 @@
 
 namespace balanceroute::proxy {
 
+std::optional<BodyError> RoomDialect::refusal(const GenerationBody& body, GenerationKind kind) const {
+  if (!answers_in_choices(kind)) {
+    return BodyError{
+        "a fleet of dialect sglang serves chat and text completions only: no other request can say where "
+        "its KV is handed over",
+        ""};
+  }
+  if (body.sequences == body.prompts) return std::nullopt;
+  const std::string param{name_of(body.place(Member::N) ? Member::N : Member::BestOf)};
+  return BodyError{
+      "'n' and 'best_of': expected 1 with a fleet of dialect sglang, whose engines hand the KV of a prompt "
+      "to one answer",
+      param};
+}
+
 void RoomDialect::edit_prefill(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const {
   // Engines compare nothing, but what the one is asked for the other should be too.
   if (handover.usage != UsageWish::None) edit.ask_for_usage(handover.usage == UsageWish::Continuous);

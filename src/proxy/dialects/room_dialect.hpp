@@ -14,8 +14,11 @@ class RoomDialect final : public Dialect {
  public:
   LegOrder order() const override { return LegOrder::Together; }
   bool hands_over(const GenerationBody& /*body*/) const override { return true; }
+  // A room is for one answer, and only requests for choices can name it.
+  std::optional<BodyError> refusal(const GenerationBody& body, GenerationKind kind) const override;
   // An engine in prefill-decode mode fails a request without a room.
   bool decodes_alone() const override { return false; }
+  bool tells_cached_of_prefill() const override { return true; }
   void edit_prefill(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const override;
   void edit_decode(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const override;
 };

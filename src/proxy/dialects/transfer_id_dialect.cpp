@@ -13,7 +13,7 @@ std::string transfer_id(const Handover& handover) {
 }  // namespace
 
 void TransferIdDialect::edit_prefill(BodyEdit& edit, const GenerationBody& /*body*/, const Handover& handover) const {
-  ask_for_one_token(edit);
+  ask_for_one_token(edit, FirstToken::IsNotLast);
   const nlohmann::ordered_json params{
       {"do_remote_decode", true}, {"do_remote_prefill", false}, {"transfer_id", transfer_id(handover)}};
   edit.add("kv_transfer_params", params.dump());

@@ -13,6 +13,10 @@ class TransferIdDialect final : public Dialect {
   LegOrder order() const override { return LegOrder::Together; }
   bool hands_over(const GenerationBody& body) const override { return body.sequences == 1; }
   bool needs_engine_id() const override { return true; }
+  // The KV is dropped of an answer that is over, whatever the decode engine waits for.
+  bool keeps_kv(std::string_view finish_reason) const override {
+    return finish_reason.empty() || finish_reason == "length";
+  }
   void edit_prefill(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const override;
   void edit_decode(BodyEdit& edit, const GenerationBody& body, const Handover& handover) const override;
 };

@@ -285,6 +285,21 @@ TEST_F(TransferIdTest, UnknownIdIsAFaultAfterALease) {
   EXPECT_EQ(kv("relay_faults"), 1);
 }
 
+// Law: an answer that is over with its first token leaves no KV, unless min_tokens keeps it from being over.
+TEST_F(TransferIdTest, FinishedPrefillLeavesNoKv) {
+  const auto prefill_ending = [this](std::string_view id, std::string_view members) {
+    auto body = prefill_of(id);
+    body.insert(1, R"("emulator": {"output_tokens": 1}, )" + std::string{members});
+    return complete(prefill_port(), body, "X-data-parallel-rank: 0\r\n").json()["choices"][0]["finish_reason"];
+  };
+  EXPECT_EQ(prefill_ending("xfer-1", ""), "stop");
+  expect_nothing_held();
+  EXPECT_EQ(prefill_ending("xfer-2", R"("min_tokens": 1, )"), "length");
+  EXPECT_EQ(kv("offered"), 1);
+  EXPECT_EQ(complete(port(), decode_of("xfer-2", engine_id("0"))).status(), 200);
+  expect_nothing_held();
+}
+
 // Law: a decode client that leaves before its KV is there leaves nothing behind.
 TEST_F(TransferIdTest, DecodeThatLeavesAbandonsItsKv) {
   RawClient decode{port()};
@@ -366,6 +381,16 @@ TEST_F(RoomTest, WrongRoomsAreRefused) {
                   .error(),
               HasSubstr("expected 127.0.0.1:" + std::to_string(emulator->bootstrap_ports()[0])));
   EXPECT_EQ(kv("relay_faults"), 4);
+}
+
+// Law: a room is for one answer.
+TEST_F(RoomTest, SeveralAnswersAreRefused) {
+  const auto body = body_of_room(2, R"(, "n": 2)");
+  const auto both = send_both(body, body);
+  EXPECT_THAT(both.prefill.error(), HasSubstr("n = 2: expected 1"));
+  EXPECT_EQ(both.decode.status(), 400);
+  EXPECT_EQ(kv("relay_faults"), 2);
+  expect_nothing_held();
 }
 
 // Law: a side that comes alone waits for a lease and fails.
@@ -451,6 +476,22 @@ TEST_F(LayerwiseTest, PrefillIsAskedForByTheDecodeEngine) {
   EXPECT_EQ(asked["remote_engine_id"], state()["ranks"][0]["engine_id"]);
   EXPECT_THAT(metrics_of(port()), HasSubstr(R"(engine="0",source="external_kv_transfer"} 3)"));
   EXPECT_EQ(kv("relay_faults"), 0);
+  expect_nothing_held();
+}
+
+// Law: layers are pushed before the first token is known, so that an answer that is over with it has its KV all the
+// same.
+TEST_F(LayerwiseTest, FinishedPrefillHasPushedItsKv) {
+  json first;
+  const Metaserver router{clock, [&](const json&, const std::string& text) {
+                            auto body = prefill_of(text);
+                            body.replace(body.find(R"("min_tokens": 1)"), 15, R"("emulator": {"output_tokens": 1})");
+                            first = complete(prefill_port(), body).json()["choices"][0];
+                            return 200;
+                          }};
+  EXPECT_EQ(complete(port(), decode_through(router.url())).status(), 200);
+  EXPECT_EQ(first["finish_reason"], "stop");
+  EXPECT_EQ(kv("transferred"), 1);
   expect_nothing_held();
 }
 

@@ -193,10 +193,22 @@ class EveryDialect : public RoutedFleet, public testing::WithParamInterface<cons
   [[nodiscard]] bool prefills() const { return !is("aggregated"); }
 };
 
+// Those with a prefill side.
+class PrefillDialect : public EveryDialect {};
+// Those whose decode engines can lose KV: it does not come to them while it is computed.
+class LosingDialect : public EveryDialect {};
+
+constexpr auto kDialectName = [](const auto& param) { return std::string{param.param}; };
+
 INSTANTIATE_TEST_SUITE_P(Dialects, EveryDialect,
                          testing::Values("aggregated", "vllm_nixl", "ascend_mooncake", "vllm_mooncake",
                                          "ascend_layerwise", "sglang"),
-                         [](const auto& param) { return std::string{param.param}; });
+                         kDialectName);
+INSTANTIATE_TEST_SUITE_P(Dialects, PrefillDialect,
+                         testing::Values("vllm_nixl", "ascend_mooncake", "vllm_mooncake", "ascend_layerwise", "sglang"),
+                         kDialectName);
+INSTANTIATE_TEST_SUITE_P(Dialects, LosingDialect,
+                         testing::Values("vllm_nixl", "ascend_mooncake", "vllm_mooncake", "sglang"), kDialectName);
 
 // Law: in each dialect every kind of request is answered in full, its prompt's KV comes from the prefill side and no
 // engine finds fault with what it was sent.
@@ -225,12 +237,18 @@ TEST_P(EveryDialect, AnswersCarryTheKvOfThePrefillSide) {
   expect_all_given_back();
 }
 
-// Law: several answers and several prompts are right in every dialect, by the prefill side or without it.
+// Law: several answers and several prompts are right in every dialect, by the prefill side or without it, or refused
+// where no engine could do it.
 TEST_P(EveryDialect, SeveralAnswersAndPromptsAreRight) {
   start(quick(GetParam()));
   const std::string two = post(kText, R"({"model":"emulated","prompt":"once","max_tokens":3,"n":2})");
-  ASSERT_EQ(status_of(two), 200) << two;
-  EXPECT_EQ(json::parse(body_of(two))["choices"].size(), 2u);
+  if (is("sglang")) {
+    EXPECT_EQ(status_of(two), 400);
+    EXPECT_THAT(two, HasSubstr(R"("param":"n")"));
+  } else {
+    ASSERT_EQ(status_of(two), 200) << two;
+    EXPECT_EQ(json::parse(body_of(two))["choices"].size(), 2u);
+  }
   const std::string list = post(kText, R"({"model":"emulated","prompt":["once","upon a","time"],"max_tokens":3})");
   ASSERT_EQ(status_of(list), 200) << list;
   const json answers = json::parse(body_of(list));
@@ -244,6 +262,35 @@ TEST_P(EveryDialect, SeveralAnswersAndPromptsAreRight) {
     EXPECT_EQ(kv()["local_prompts"], 0);
   } else if (prefills()) {
     EXPECT_EQ(kv()["local_prompts"], 2);
+  }
+  expect_all_given_back();
+}
+
+// Law: an answer that is over with its first token is whole, whoever ends it, and its prompt is computed once.
+TEST_P(EveryDialect, AnswersOfOneTokenAreWhole) {
+  start(quick(GetParam()));
+  const std::string own_end = R"("model":"emulated","prompt":"once upon","emulator":{"output_tokens":1})";
+  const std::string limit = R"("model":"emulated","prompt":"once upon","max_tokens":1)";
+  for (const auto& [members, reason] : {std::pair{own_end, "stop"}, std::pair{limit, "length"}}) {
+    const std::string whole = post(kText, "{" + members + "}");
+    ASSERT_EQ(status_of(whole), 200) << whole;
+    const json answer = json::parse(body_of(whole));
+    EXPECT_EQ(answer["choices"][0]["text"], numbered(1));
+    EXPECT_EQ(answer["choices"][0]["finish_reason"], reason);
+    EXPECT_EQ(answer["usage"]["completion_tokens"], 1);
+    const Streamed stream =
+        read_stream(post(kText, R"({"stream":true,"stream_options":{"include_usage":true},)" + members + "}"));
+    EXPECT_EQ(stream.text, numbered(1));
+    EXPECT_EQ(stream.finishes, 1);
+    EXPECT_EQ(stream.dones, 1);
+    EXPECT_EQ(stream.usage["completion_tokens"], 1);
+  }
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  EXPECT_EQ(json::parse(emulator_->stats_json())["tokens"], 4) << emulator_->stats_json();
+  // NIXL's prefill engine drops the KV of what is over, and says so.
+  if (prefills()) {
+    EXPECT_EQ(kv()["transferred"], is("vllm_nixl") ? 2 : 4);
+    EXPECT_EQ(kv()["local_prompts"], is("vllm_nixl") ? 2 : 0);
   }
   expect_all_given_back();
 }
@@ -270,8 +317,7 @@ TEST_P(EveryDialect, RanksBehindOnePortAreNamed) {
 }
 
 // Law: a prefill instance that fails is replaced by another one, and the client sees nothing of it.
-TEST_P(EveryDialect, FailedPrefillIsTriedElsewhere) {
-  if (!prefills()) GTEST_SKIP() << "no prefill side";
+TEST_P(PrefillDialect, FailedPrefillIsTriedElsewhere) {
   start(quick(GetParam()));
   inject(emulator_->prefill_ports()[0], {{"fault", "status:503"}, {"count", 1}, {"path", std::string{kText}}});
   inject(emulator_->prefill_ports()[1], {{"fault", "status:500"}, {"count", 1}, {"path", std::string{kText}}});
@@ -287,8 +333,7 @@ TEST_P(EveryDialect, FailedPrefillIsTriedElsewhere) {
 
 // Law: when no prefill instance is left, decode workers compute prompts themselves, or the client is told to come
 // again.
-TEST_P(EveryDialect, WithoutAPrefillSideRequestsGoOnAsConfigured) {
-  if (!prefills()) GTEST_SKIP() << "no prefill side";
+TEST_P(PrefillDialect, WithoutAPrefillSideRequestsGoOnAsConfigured) {
   for (const char* loss : {"decode_only", "503"}) {
     start(quick(GetParam()), [loss](ServeParams& params) { params.fleets[0].prefill.on_prefill_loss = loss; });
     for (const auto port : emulator_->prefill_ports()) inject(port, {{"fault", "refuse"}, {"count", 100}});
@@ -303,8 +348,7 @@ TEST_P(EveryDialect, WithoutAPrefillSideRequestsGoOnAsConfigured) {
 }
 
 // Law: what a prefill engine refuses for what it is, its client hears in the engine's words.
-TEST_P(EveryDialect, RefusalOfThePrefillEngineIsPassedOn) {
-  if (!prefills()) GTEST_SKIP() << "no prefill side";
+TEST_P(PrefillDialect, RefusalOfThePrefillEngineIsPassedOn) {
   start(quick(GetParam()));
   for (const auto port : emulator_->prefill_ports()) {
     inject(port, {{"fault", "status:422"}, {"count", 1}, {"path", std::string{kText}}});
@@ -358,8 +402,7 @@ TEST_P(EveryDialect, ClientsThatLeaveAnywhereLeaveNothing) {
 }
 
 // Law: a prefill engine that restarted is asked for its new id; requests go on.
-TEST_P(EveryDialect, RestartedPrefillEngineIsFoundAgain) {
-  if (!prefills()) GTEST_SKIP() << "no prefill side";
+TEST_P(PrefillDialect, RestartedPrefillEngineIsFoundAgain) {
   EmulatorParams fleet = quick(GetParam());
   fleet.prefill_instances = 1;
   fleet.lease_seconds = 0.5;  // of KV that nobody fetches, because its decode worker was told the old id
@@ -376,8 +419,7 @@ TEST_P(EveryDialect, RestartedPrefillEngineIsFoundAgain) {
 }
 
 // Law: KV that is lost on the way is computed again, and the client sees nothing of it.
-TEST_P(EveryDialect, LostKvIsComputedAgain) {
-  if (!prefills() || is("ascend_layerwise")) GTEST_SKIP() << "no KV that a decode engine could lose";
+TEST_P(LosingDialect, LostKvIsComputedAgain) {
   start(quick(GetParam()));
   for (const auto port : emulator_->prefill_ports()) inject(port, {{"fault", "kv_loss"}, {"count", 1}});
   for (int i = 0; i < 3; ++i) {
@@ -426,8 +468,7 @@ TEST_P(EveryDialect, LostKvOfAStreamIsAnErrorInTheEnd) {
 
 class AscendDialect : public EveryDialect {};
 
-INSTANTIATE_TEST_SUITE_P(Dialects, AscendDialect, testing::Values("ascend_mooncake", "ascend_layerwise"),
-                         [](const auto& param) { return std::string{param.param}; });
+INSTANTIATE_TEST_SUITE_P(Dialects, AscendDialect, testing::Values("ascend_mooncake", "ascend_layerwise"), kDialectName);
 
 // Law: answers that a worker gives up for want of KV space go on elsewhere: no token is lost or doubled, the client
 // sees one id, one end and the usage of the one answer.
@@ -479,6 +520,59 @@ TEST_P(AscendDialect, GivenUpAnswersGoOnWithoutASeam) {
   }
   EXPECT_THAT(metrics(), testing::Not(HasSubstr("balanceroute_stream_given_up_total 0")));
   EXPECT_EQ(kv()["relay_faults"], 0);
+  expect_all_given_back();
+}
+
+// A prefill engine of vLLM's MooncakeConnector that ends every answer for the reason it is told.
+class EndingPrefill {
+ public:
+  EndingPrefill(const net::Clock& clock, std::string reason)
+      : reason_{std::move(reason)},
+        threads_{1, "prefill", clock},
+        server_{threads_, {}, [this](net::HttpExchange& exchange) { return handle(exchange); }},
+        port_{*server_.listen("127.0.0.1", 0)} {
+    threads_.start();
+  }
+  ~EndingPrefill() {
+    server_.stop();
+    threads_.stop();
+  }
+  EndingPrefill(const EndingPrefill&) = delete;
+  EndingPrefill& operator=(const EndingPrefill&) = delete;
+  [[nodiscard]] std::uint16_t port() const { return port_; }
+
+ private:
+  net::asio::awaitable<void> handle(net::HttpExchange& exchange) {
+    std::string body = R"({"0":{"engine_id":"engine","worker_addr":{}}})";
+    if (exchange.request().path() == kText) {
+      body = R"({"choices":[{"text":"x","finish_reason":")" + reason_ + R"("}],"usage":{"prompt_tokens":3}})";
+    }
+    co_await exchange.respond(net::json_response(200, body));
+  }
+
+  std::string reason_;
+  net::IoThreads threads_;
+  net::HttpServer server_;
+  std::uint16_t port_;
+};
+
+// Law: KV that a prefill engine dropped, since to it the answer was over, is waited for by no decode worker: the worker
+// gets the request once more and computes the prompt itself.
+TEST_F(RoutedFleet, DroppedKvIsNotWaitedFor) {
+  const EndingPrefill engine{clock_, "stop"};
+  start(quick("vllm_mooncake"), [&](ServeParams& params) {
+    params.fleets[0].prefill.instances = {{.url = url_of(engine.port()), .bootstrap_port = engine.port()}};
+    params.fleets[0].prefill.lease_ms = 3'600'000;
+  });
+  const std::string body = R"({"model":"emulated","prompt":"once upon","max_tokens":3)";
+  const std::string whole = post(kText, body + "}");
+  ASSERT_EQ(status_of(whole), 200) << whole;
+  EXPECT_EQ(json::parse(body_of(whole))["choices"][0]["text"], numbered(3));
+  EXPECT_EQ(read_stream(post(kText, body + R"(,"stream":true})")).text, numbered(3));
+  EXPECT_EQ(kv()["local_prompts"], 2);
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  EXPECT_THAT(metrics(), HasSubstr(R"(balanceroute_prefill_skipped_total{reason="no_kv"} 2)"));
+  EXPECT_THAT(metrics(), HasSubstr("balanceroute_prefill_failures_total 0"));
   expect_all_given_back();
 }
 

@@ -29,6 +29,14 @@ TEST(AnswerLength, LimitCutsALongerAnswer) {
   EXPECT_EQ(choose({.limit = Tokens{79}, .output = Tokens{80}}), (Chosen{79, "length"}));
 }
 
+// Law: the end is a token of its own, which comes after min_tokens; a limit cuts all the same.
+TEST(AnswerLength, EndComesAfterTheLeastTokens) {
+  EXPECT_EQ(choose({.output = Tokens{1}, .min_tokens = 1}), (Chosen{2, "stop"}));
+  EXPECT_EQ(choose({.limit = Tokens{1}, .output = Tokens{1}, .min_tokens = 1}), (Chosen{1, "length"}));
+  EXPECT_EQ(choose({.output = Tokens{80}, .min_tokens = 79}), (Chosen{80, "stop"}));
+  EXPECT_EQ(choose({.output = Tokens{900}, .min_tokens = 900}), (Chosen{900, "length"}));
+}
+
 // Law: who only states a limit gets that much.
 TEST(AnswerLength, LimitAloneIsReached) {
   EXPECT_EQ(choose({.limit = Tokens{30}}), (Chosen{30, "length"}));

@@ -118,6 +118,18 @@ TEST(StreamEvent, TellsTextFromOtherContent) {
   EXPECT_FALSE(delta(R"("content":"x")").other_content);
 }
 
+// Law: the reason of an answer in one piece is read, and what its prompt had cached.
+TEST(StreamEvent, ReadsWholeAnswers) {
+  const auto whole = read_whole_answer(
+      R"({"choices":[{"text":"a","finish_reason":"length"}],)"
+      R"("usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}})");
+  EXPECT_EQ(whole.finish_reason, "length");
+  EXPECT_EQ(whole.usage->cached_tokens, 4);
+  const auto other = read_whole_answer(R"({"choices":[{"finish_reason":null}],"usage":{"prompt_tokens":9}})");
+  EXPECT_EQ(other.finish_reason, "");
+  EXPECT_EQ(other.usage->cached_tokens, std::nullopt);
+}
+
 // Law: an event without its usage is the event as it would have come, wherever the usage stands.
 TEST(EventEdit, UsageIsTakenOutWithOneComma) {
   const auto without = [](const std::string& json) {
@@ -130,6 +142,42 @@ TEST(EventEdit, UsageIsTakenOutWithOneComma) {
   EXPECT_EQ(without(R"({"usage":{"prompt_tokens":1},"choices":[]})"), R"({"choices":[]})");
   EXPECT_EQ(without(R"({"usage":{}})"), "{}");
   EXPECT_EQ(without(R"({"usage":null,"id":"x"})"), R"({"usage":null,"id":"x"})");
+}
+
+// Law: usage tells the cached tokens of the engine that computed the prompt, in whatever shape the other engine tells
+// its own; everything else stays as it was.
+TEST(EventEdit, CachedTokensAreThoseOfThePrefillEngine) {
+  const auto with = [](const std::string& json, std::optional<std::int64_t> told) {
+    const std::string event = "data: " + json + "\n\n";
+    const std::string out = with_cached(event, std::string_view{event}.substr(6, json.size()), {.told = told});
+    return out.substr(6, out.size() - 8);
+  };
+  const std::string told = R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens" : 8},"x":1.0}})";
+  EXPECT_EQ(with(told, 5), R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens" : 5},"x":1.0}})");
+  // What the decode engine calls cached was brought to it.
+  EXPECT_EQ(with(told, {}), R"({"usage":{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens" : 0},"x":1.0}})");
+  EXPECT_EQ(with(R"({"usage":{"prompt_tokens":9}})", 5),
+            R"({"usage":{"prompt_tokens_details":{"cached_tokens":5},"prompt_tokens":9}})");
+  EXPECT_EQ(with(R"({"usage":{"prompt_tokens_details":null}})", 5),
+            R"({"usage":{"prompt_tokens_details":{"cached_tokens":5}}})");
+  EXPECT_EQ(with(R"({"usage":{"prompt_tokens_details":{"audio_tokens":0}}})", 5),
+            R"({"usage":{"prompt_tokens_details":{"cached_tokens":5,"audio_tokens":0}}})");
+  EXPECT_EQ(with(R"({"usage":{"prompt_tokens_details":{ }}})", 5),
+            R"({"usage":{"prompt_tokens_details":{"cached_tokens":5}}})");
+  for (const char* silent : {R"({"usage":{"prompt_tokens":9}})", R"({"usage":{"prompt_tokens_details":null}})"}) {
+    EXPECT_EQ(with(silent, {}), silent);
+  }
+  EXPECT_EQ(with(R"({"usage":{}})", 5), R"({"usage":{"prompt_tokens_details":{"cached_tokens":5}}})");
+  EXPECT_EQ(with(R"({"usage":null})", 5), R"({"usage":null})");
+}
+
+// Law: what engines tell one another is taken out of an answer; its text may speak of it.
+TEST(EventEdit, TransferParametersAreTakenOut) {
+  EXPECT_EQ(without_transfer(R"({"id":"x", "kv_transfer_params" : {"a":[1,{}]}, "n":1e0})"), R"({"id":"x", "n":1e0})");
+  for (const char* other : {R"({"id":"x","kv_transfer_params":null})", R"({"id":"\"kv_transfer_params\":{}"})",
+                            R"({"x":{"kv_transfer_params":{}}})"}) {
+    EXPECT_EQ(without_transfer(other), other);
+  }
 }
 
 }  // namespace
