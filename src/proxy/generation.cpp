@@ -123,7 +123,8 @@ Generation::Stage Generation::place(Tokens prompt) {
   const auto placed = co_await placement_->placed(after(service_.params->timeouts.admission_ms));
   if (!placed) co_return failure_of(placed.error());
   worker_ = placed->worker;
-  record_.placed(fleet_->address(worker_).endpoint.authority(), *placed);
+  const WorkerAddress& address = fleet_->address(worker_);
+  record_.placed(address.endpoint.authority(), address.rank, *placed);
   co_return std::nullopt;
 }
 

@@ -32,13 +32,13 @@ RequestRecord::~RequestRecord() {
   if (tokens_each > 1) times.tpot = seconds(first_token_, last_token_) / static_cast<double>(tokens_each - 1);
   metrics_.request_finished(outcome_, times, output_tokens);
   log_.info(
-      "request id={} client={} client_id={} path={} model={} outcome={} status={} worker={} stage={} score={} "
+      "request id={} client={} client_id={} path={} model={} outcome={} status={} worker={} rank={} stage={} score={} "
       "margin_tokens={} "
       "prompt_tokens={} "
       "output_tokens={} prefill={} arrival_wait_ms={:.1f} prefill_ms={:.1f} pool_wait_ms={:.1f} ttft_ms={:.1f} "
       "tpot_ms={:.2f} e2e_ms={:.1f} reason={}",
       id, telemetry::log_value(client), telemetry::log_value(client_id), telemetry::log_value(path),
-      telemetry::log_value(model), telemetry::to_string(outcome_), status_, telemetry::log_value(worker_),
+      telemetry::log_value(model), telemetry::to_string(outcome_), status_, telemetry::log_value(worker_), rank_,
       where_ ? to_string(where_->stage) : "-", where_ ? where_->score : 0, where_ ? where_->margin.count() : 0,
       prompt_tokens, output_tokens, telemetry::log_value(prefill_), milliseconds(times.arrival_wait),
       milliseconds(times.prefill), milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot),
@@ -50,9 +50,10 @@ void RequestRecord::prefill_begun(std::string instance) {
   prefill_ = std::move(instance);
 }
 
-void RequestRecord::placed(std::string worker, const Placed& where) {
+void RequestRecord::placed(std::string worker, std::int32_t rank, const Placed& where) {
   placed_ = clock_.now();
   worker_ = std::move(worker);
+  rank_ = rank;
   where_ = where;
 }
 

@@ -29,8 +29,8 @@ class RequestRecord {
   // It has a prefill instance; the instance has answered.
   void prefill_begun(std::string instance);
   void prefill_ended() { prefill_ended_ = clock_.now(); }
-  // It has a worker.
-  void placed(std::string worker, const Placed& where);
+  // It has a worker: the rank so many behind that address.
+  void placed(std::string worker, std::int32_t rank, const Placed& where);
   // `tokens` output tokens so far, over all answers of the request.
   void progress(std::int64_t tokens);
   void finished(telemetry::Outcome how, int status_sent, std::string why = {});
@@ -58,6 +58,7 @@ class RequestRecord {
   net::TimePoint placed_ = net::kNever;
   std::string prefill_;
   std::string worker_;
+  std::int32_t rank_ = -1;
   std::optional<Placed> where_;
   net::TimePoint first_token_ = net::kNever;
   net::TimePoint last_token_ = net::kNever;

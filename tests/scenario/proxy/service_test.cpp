@@ -236,7 +236,26 @@ TEST_F(RouterService, DecisionsAreExplained) {
   const auto lines = sink_->lines();
   const auto line = std::ranges::find_if(lines, [](const auto& text) { return text.starts_with("request id="); });
   EXPECT_NE(line->find(" client=127.0.0.1"), std::string::npos) << *line;
-  EXPECT_NE(line->find(" stage=single score=-"), std::string::npos) << *line;
+  EXPECT_NE(line->find(" rank=0 stage=single score=-"), std::string::npos) << *line;
+}
+
+// Law: where several ranks share an address, the final line of a request says which one it had, as its header did.
+TEST_F(RouterService, FinalLineTellsTheRank) {
+  FakeWorker node{streams({chunk("a") + kFinish + kUsage + kDone})};
+  serve({node.port()}, 3, [](ServeParams& params) {
+    params.fleets[0].policy.name = "round_robin";
+    params.fleets[0].groups[0].workers[0].ranks = 2;
+    params.fleets[0].groups[0].workers[0].addressing = "header";
+  });
+  for (std::size_t i = 0; i < 2; ++i) {
+    ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
+    ASSERT_TRUE(soon([&] { return final_lines() == i + 1; }));
+    const auto rank = node.requests().at(i).headers.find("X-data-parallel-rank");
+    ASSERT_TRUE(rank);
+    EXPECT_NE(sink_->lines().back().find(" rank=" + std::string{*rank} + " "), std::string::npos);
+  }
+  EXPECT_NE(node.requests().at(0).headers.find("X-data-parallel-rank"),
+            node.requests().at(1).headers.find("X-data-parallel-rank"));
 }
 
 // Law: without a policy of its own a fleet has br_fit where workers wait for each other, and least_tokens where not.
