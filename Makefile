@@ -1,7 +1,7 @@
 # The face of the repository. Every target is a thin call of a script in scripts/ or of CMake, which can also be called
 # alone; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup build dev demo test test-quick bench fuzz format lint clean
+.PHONY: help setup build dev demo test test-quick test-engines bench fuzz format lint clean
 
 BINARY := build/release/bin/balanceroute
 FUZZ_SECONDS ?= 120
@@ -30,6 +30,11 @@ test: ## Run every check and every test
 test-quick: ## Run the tests of the release build only
 	@scripts/setup all
 	@scripts/test --quick
+
+test-engines: build ## Run the tests with an engine that is not of this repository
+	@scripts/setup all
+	@scripts/setup engines
+	@.venv/bin/python -m pytest tests/system/test_other_engines.py
 
 bench: ## Run the benchmarks; results in build/release/bench/
 	@scripts/setup build
