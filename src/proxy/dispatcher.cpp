@@ -69,7 +69,7 @@ struct Placement::State {
   RequestId id;
   net::Event answered;
   std::optional<std::expected<Placed, PlacementError>> result;
-  std::optional<Steps> first_step;
+  StreamSteps steps;
   bool left = false;
 };
 
@@ -90,13 +90,11 @@ void Placement::progress(std::int64_t tokens) {
   const GroupId group = (*state_->result)->group;
   (*state_->result)->pulse->beat();
   StepClock& clock = dispatcher_->step_clock_;
-  if (!state_->first_step) {
-    // Its first tokens belong to a step that other streams have shown already, or will. To take them for a new one
-    // would put the clock ahead of the engine by a step with many an admission.
-    state_->first_step = clock.now(group) - Steps{tokens};
-    dispatcher_->decider_.dispatch([dispatcher = dispatcher_, id = state_->id] { dispatcher->first_token(id); });
+  if (const auto begin = state_->steps.take(clock.now(group), Steps{tokens})) {
+    dispatcher_->decider_.dispatch(
+        [dispatcher = dispatcher_, id = state_->id, begin = *begin] { dispatcher->runs_since(id, begin); });
   }
-  clock.report(state_->home_index, group, *state_->first_step + Steps{tokens});
+  clock.report(state_->home_index, group, state_->steps.begin() + Steps{tokens});
 }
 
 void Placement::finish_one(std::int64_t tokens) {
@@ -233,6 +231,7 @@ void Dispatcher::seat_those_ahead() {
       if (!lease) break;
       entry.lease = std::move(*lease);
       has_slots(entry, WorkerId{w});
+      age(entry);
       entry.ahead.reset();
       ahead_[w].pop_front();
     }
@@ -310,16 +309,26 @@ WorkerActivity Dispatcher::activity(WorkerId worker) const {
   return all;
 }
 
-void Dispatcher::first_token(RequestId request) {
-  const auto entry = entries_.find(request);
-  if (entry == entries_.end()) return;
+void Dispatcher::runs_since(RequestId request, Steps begin) {
+  const auto found = entries_.find(request);
+  if (found == entries_.end()) return;
+  Entry& entry = found->second;
   follow_steps();
-  entry->second.lease.progress(Tokens{1});
-  const std::chrono::duration<double> took = decider_.now() - entry->second.sent;
+  entry.begin = begin;
+  age(entry);
+  if (entry.started) return;
+  const std::chrono::duration<double> took = decider_.now() - entry.sent;
   first_token_seconds_ +=
       first_token_seconds_ == 0 ? took.count() : kStepTimeGain * (took.count() - first_token_seconds_);
-  end_transfer(entry->second);
-  has_started(entry->second);
+  end_transfer(entry);
+  has_started(entry);
+}
+
+// Sets a running request's tokens right in the books.
+void Dispatcher::age(Entry& entry) {
+  if (!entry.begin) return;
+  const Steps now = paces_[router_.ledger().group_of(entry.worker).value()].steps;
+  entry.lease.progress(Tokens{std::max<std::int64_t>((now - *entry.begin).count(), 1)});
 }
 
 void Dispatcher::finish_one(RequestId request, Tokens generated) {
@@ -432,7 +441,8 @@ Dispatcher::PoolState Dispatcher::pool_state() const {
   return state;
 }
 
-FleetExplanation Dispatcher::explain(const RequestSize& size) const {
+FleetExplanation Dispatcher::explain(const RequestSize& size) {
+  follow_steps();
   const Policy& policy = router_.policy();
   FleetExplanation out{.fleet = options_.fleet,
                        .policy = std::string{policy.name()},
@@ -447,7 +457,8 @@ FleetExplanation Dispatcher::explain(const RequestSize& size) const {
   return out;
 }
 
-FleetSnapshot Dispatcher::snapshot(bool with_leases) const {
+FleetSnapshot Dispatcher::snapshot(bool with_leases) {
+  follow_steps();
   const Ledger& ledger = router_.ledger();
   FleetSnapshot out;
   out.fleet = options_.fleet;

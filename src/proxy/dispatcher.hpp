@@ -182,9 +182,9 @@ class Dispatcher {
   void on_pool_change(std::function<void()> changed) { pool_changed_ = std::move(changed); }
 
   // Sums up the state; `with_leases` lists every lease.
-  FleetSnapshot snapshot(bool with_leases) const;
+  FleetSnapshot snapshot(bool with_leases);
   // Of a request that would come now.
-  FleetExplanation explain(const RequestSize& size) const;
+  FleetExplanation explain(const RequestSize& size);
 
   // Changes membership or policy, and lets a round follow. On the deciding thread, as are the two below, or before it
   // runs.
@@ -222,9 +222,10 @@ class Dispatcher {
     std::optional<WorkerId> ahead;     // sent there before a slot was free
     std::optional<Placed> placed;      // chosen, and held back until the worker has fetched more
     net::TimePoint sent{};
-    WorkerId worker{};       // that it was sent to
-    bool has_slots = false;  // it has had a lease there
-    bool started = false;    // its first token was seen
+    WorkerId worker{};             // that it was sent to
+    bool has_slots = false;        // it has had a lease there
+    bool started = false;          // its first token was seen
+    std::optional<Steps> begin{};  // the step of the group that its tokens count from
   };
   struct GroupPace {
     Steps steps{0};
@@ -233,7 +234,9 @@ class Dispatcher {
   };
 
   void submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
-  void first_token(RequestId request);
+  // Its streams began at that step of its group, as far as can be told by now.
+  void runs_since(RequestId request, Steps begin);
+  void age(Entry& entry);
   void finish_one(RequestId request, Tokens generated);
   // `generated`: by each sequence of a request that is complete; none of one that was given up.
   void leave(RequestId request, std::optional<Tokens> generated);

@@ -220,7 +220,7 @@ void Fleet::worker_answered(WorkerId worker, int status) {
   membership_->report(worker, Evidence::request_failed, "it answered a request with status " + std::to_string(status));
 }
 
-FleetSnapshot Fleet::snapshot(bool with_leases) const {
+FleetSnapshot Fleet::snapshot(bool with_leases) {
   FleetSnapshot out = dispatcher_->snapshot(with_leases);
   out.members = membership_->statuses();
   if (prefills_) out.prefill = prefills_->snapshot(with_leases);

@@ -72,7 +72,7 @@ class Fleet {
   void worker_answered(WorkerId worker, int status);
 
   // On the deciding thread: what it is now, what decides, and a change of that.
-  FleetSnapshot snapshot(bool with_leases) const;
+  FleetSnapshot snapshot(bool with_leases);
   const PolicyParams& policy() const { return policy_; }
   // An error, and nothing changed, for a policy that has no sense here.
   std::expected<void, std::string> set_policy(const PolicyParams& policy);

@@ -7,7 +7,7 @@ namespace balanceroute::proxy {
 net::asio::awaitable<std::vector<FleetSnapshot>> take_snapshots(net::IoThread& home,
                                                                 std::vector<std::unique_ptr<Fleet>>& fleets,
                                                                 bool with_leases) {
-  return ask_fleets(home, fleets, [with_leases](const Fleet& fleet) { return fleet.snapshot(with_leases); });
+  return ask_fleets(home, fleets, [with_leases](Fleet& fleet) { return fleet.snapshot(with_leases); });
 }
 
 std::size_t ready_workers(const std::vector<FleetSnapshot>& snapshots) {
