@@ -12,6 +12,7 @@ namespace balanceroute::replay {
 
 struct Outcome {
   std::optional<Fault> fault = Fault{FaultKind::cancelled, "cancelled"};  // none: answered in full
+  bool left = false;                                                      // its client left before it ended
   std::int64_t retries = 0;
   std::optional<net::TimePoint> sent;         // when its first attempt was
   std::optional<net::TimePoint> first_token;  // of a stream

@@ -180,10 +180,18 @@ class Replay::Session {
                                      .prompt = request.prompt,
                                      .output = request.output,
                                      .prefix_blocks = request.prefix_blocks,
-                                     .seed = random.bits()},
+                                     .seed = random.bits(),
+                                     .leaves = leaves(due)},
                                     hooks));
       hooks.request_sent(++sent);
     }
+  }
+
+  // When the client of a request that is due then leaves, if it does.
+  std::optional<net::TimePoint> leaves(net::TimePoint due) {
+    if (params_.leave_share == 0 || leaving_.uniform() >= params_.leave_share) return std::nullopt;
+    const std::chrono::duration<double> after{leaving_.uniform() * params_.leave_within_s};
+    return due + std::chrono::duration_cast<net::Duration>(after);
   }
 
   // Counts a request when its task ends, however it ends.
@@ -226,6 +234,7 @@ class Replay::Session {
   net::Event cancelled_;
   net::Event warm_;
   std::int64_t warm_missing_ = 0;
+  Random leaving_{mix_bits(static_cast<std::uint64_t>(params_.seed) + 1)};
   ResultBuilder result_;
 };
 

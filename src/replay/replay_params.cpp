@@ -52,7 +52,13 @@ void ReplayParams::visit_params(ParamVisitor& visitor) {
                 "Longest time after the last request was sent for answers to end; what runs on is ended and counted as "
                 "unfinished."},
                drain_s, {0, 86'400});
-  visitor.integer({"seed", "Seed of prompts and of the warm requests."}, seed, {0, kAnyCount});
+  visitor.real(
+      {"leave_share",
+       "Share of the requests whose client leaves at a random moment, as clients do; they are counted as left."},
+      leave_share, {0, 1});
+  visitor.real({"leave_within_s", "Longest time after which such a client has left; each moment is as likely."},
+               leave_within_s, {0.001, 86'400});
+  visitor.integer({"seed", "Seed of prompts, of the warm requests and of clients that leave."}, seed, {0, kAnyCount});
 }
 
 Route ReplayParams::chosen_route() const {

@@ -26,6 +26,8 @@ struct ReplayParams {
   std::int64_t retries = 2;
   double request_timeout_s = 600;
   double drain_s = 600;
+  double leave_share = 0;
+  double leave_within_s = 5;
   std::int64_t seed = 1;
 
   void visit_params(ParamVisitor& visitor);

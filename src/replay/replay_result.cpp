@@ -27,6 +27,7 @@ Json part_json(const ReplayPart& part) {
           {"errors", part.errors},
           {"errors_by_kind", kinds_json(part)},
           {"unfinished", part.unfinished},
+          {"left", part.left},
           {"retries", part.retries},
           {"tokens", part.tokens},
           {"throughput_tokens_per_s", part.throughput_tokens_per_s},
@@ -76,6 +77,7 @@ std::string troubles(const ReplayResult& result) {
   }
   if (!out.empty()) out = "errors:" + out + "\n";
   if (result.unfinished > 0) out += fmt::format("unfinished when the replay ended: {}\n", result.unfinished);
+  if (result.left > 0) out += fmt::format("left by their clients: {}\n", result.left);
   if (result.retries > 0) out += fmt::format("sent again: {}\n", result.retries);
   return out;
 }

@@ -20,6 +20,7 @@ struct ReplayPart {
   std::int64_t completed = 0;
   std::int64_t errors = 0;      // requests that failed
   std::int64_t unfinished = 0;  // still running when the replay ended them; their first tokens count, nothing else
+  std::int64_t left = 0;        // their clients left, as they were to; counted like the unfinished
   std::int64_t retries = 0;
   std::int64_t tokens = 0;             // of completed requests
   double throughput_tokens_per_s = 0;  // over the time from the first request to the last answer's end, of any part

@@ -93,7 +93,8 @@ asio::awaitable<std::expected<std::string, Fault>> RequestSender::first_model() 
 asio::awaitable<void> RequestSender::send(const PlannedRequest& planned, Outcome& outcome) {
   const auto timeout =
       std::chrono::duration_cast<net::Duration>(std::chrono::duration<double>{params_.request_timeout_s});
-  const auto deadline = planned.due + timeout;
+  const auto leaves = planned.leaves.value_or(net::kNever);
+  const auto deadline = std::min(planned.due + timeout, leaves);
   for (;;) {
     const auto attempted = co_await attempt(planned, deadline, outcome);
     outcome.end = thread_.now();
@@ -102,6 +103,8 @@ asio::awaitable<void> RequestSender::send(const PlannedRequest& planned, Outcome
       co_return;
     }
     outcome.fault = attempted.error().fault;
+    outcome.left = outcome.end >= leaves;
+    if (outcome.left) co_return;
     if (!attempted.error().may_retry || outcome.retries == params_.retries) co_return;
     const auto length = kFirstPause * (std::int64_t{1} << std::min(outcome.retries, kMostDoublings));
     if (thread_.now() + length >= deadline) co_return;

@@ -24,6 +24,7 @@ struct PlannedRequest {
   Tokens output;
   std::span<const std::int64_t> prefix_blocks;
   std::uint64_t seed = 0;
+  std::optional<net::TimePoint> leaves{};  // when its client leaves, whatever it has
   std::function<void()> on_first_token = [] {};
 };
 

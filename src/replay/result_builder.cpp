@@ -30,9 +30,9 @@ void PartBuilder::add(net::TimePoint due, const Outcome& outcome) {
   add_times(due, outcome);
 }
 
-void PartBuilder::add_unfinished(net::TimePoint due, const Outcome& outcome) {
+void PartBuilder::add_cut(net::TimePoint due, const Outcome& outcome, std::int64_t ReplayPart::* counter) {
   ++counts_.requests;
-  ++counts_.unfinished;
+  ++(counts_.*counter);
   counts_.retries += outcome.retries;
   if (outcome.first_token) ttft_ms_.push_back(milliseconds(*outcome.first_token - due));
 }
@@ -56,11 +56,11 @@ ReplayPart PartBuilder::part(double seconds) const {
 }
 
 void ResultBuilder::add(const RequestLengths& lengths, net::TimePoint due, const Outcome& outcome) {
-  const bool unfinished = cut_ && outcome.fault;
+  const bool cut = outcome.left || (cut_ && outcome.fault);
   for (PartBuilder* part : {&whole_, &by_prompt_[length_bucket(lengths.prompt, kPromptBucketEnds)],
                             &by_output_[length_bucket(lengths.output, kOutputBucketEnds)]}) {
-    if (unfinished) {
-      part->add_unfinished(due, outcome);
+    if (cut) {
+      part->add_cut(due, outcome, outcome.left ? &ReplayPart::left : &ReplayPart::unfinished);
     } else {
       part->add(due, outcome);
     }
@@ -69,7 +69,7 @@ void ResultBuilder::add(const RequestLengths& lengths, net::TimePoint due, const
     send_late_ms_.push_back(milliseconds(*outcome.sent - due));
     if (send_late_ms_.back() > ReplayResult::kLateMs) ++rest_.late_sends;
   }
-  if (unfinished) return;
+  if (cut) return;
   if (outcome.fault) return note(outcome.fault->text);
   end_ = std::max(end_, outcome.end);
   count_prompt(lengths, outcome);

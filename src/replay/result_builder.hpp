@@ -16,8 +16,8 @@ namespace balanceroute::replay {
 class PartBuilder {
  public:
   void add(net::TimePoint due, const Outcome& outcome);
-  // As add(), of a request that did not end by itself.
-  void add_unfinished(net::TimePoint due, const Outcome& outcome);
+  // As add(), of a request that did not end by itself: `counter` tells why.
+  void add_cut(net::TimePoint due, const Outcome& outcome, std::int64_t ReplayPart::* counter);
   [[nodiscard]] const ReplayPart& counts() const { return counts_; }
   [[nodiscard]] ReplayPart part(double seconds) const;
 

@@ -297,6 +297,22 @@ TEST_F(ReplayTest, CancelEndsTheRun) {
   EXPECT_EQ(result->errors, result->requests);
 }
 
+// Law: clients that are to leave do, each within the time; whoever does not is answered, and none is an error.
+TEST_F(ReplayTest, ClientsLeave) {
+  start_fleet(64);
+  params.leave_share = 0.5;
+  params.leave_within_s = 0.02;
+  auto trace = trace_of(40, milliseconds{0}, 2);
+  for (std::size_t i = 0; i < 20; ++i) trace.requests[i].output = Tokens{400};
+  const auto result = replayed(trace);
+  EXPECT_EQ(result.errors, 0);
+  EXPECT_EQ(result.left + result.completed, 40);
+  EXPECT_GE(result.left, 4);
+  EXPECT_GE(result.completed, 10);
+  EXPECT_LE(stats()["client_closes"], result.left);
+  EXPECT_THAT(to_table(result), HasSubstr("left by their clients: " + std::to_string(result.left)));
+}
+
 ReplayResult small_result() {
   ReplayResult result;
   result.requests = 200;
