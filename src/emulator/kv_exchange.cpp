@@ -14,7 +14,9 @@ KvExchange::Expectation::Expectation(KvExchange& exchange, std::string key, std:
 
 KvExchange::Expectation::~Expectation() {
   const auto found = exchange_.expectations_.find(key_);
-  if (found != exchange_.expectations_.end() && found->second == this) exchange_.expectations_.erase(found);
+  if (found == exchange_.expectations_.end() || found->second != this) return;
+  exchange_.expectations_.erase(found);
+  if (!decided_.is_set()) exchange_.abandon(key_);
 }
 
 KvExchange::Expectation* KvExchange::expectation(const std::string& key) {

@@ -58,7 +58,8 @@ class KvExchange {
   // it come yet, is given up at once. The error is Timeout or Cancelled.
   boost::asio::awaitable<std::expected<KvOffer, net::WaitResult>> wait_for(std::string key);
 
-  // A decode engine expects KV under a key that it chose itself; who completes it must bring the proof.
+  // A decode engine expects KV under a key that it chose itself; who completes it must bring the proof. One that goes
+  // away undecided abandons the key.
   class Expectation {
    public:
     Expectation(KvExchange& exchange, std::string key, std::string proof);
@@ -85,6 +86,9 @@ class KvExchange {
   };
   // The live expectation under the key.
   [[nodiscard]] Expectation* expectation(const std::string& key);
+
+  // Whether the one who wanted the KV went away before it was there, not longer ago than a lease.
+  [[nodiscard]] bool is_abandoned(const std::string& key) const { return abandoned_.contains(key); }
 
   // All offers of an engine that is gone.
   void forget(const std::string& engine_id);

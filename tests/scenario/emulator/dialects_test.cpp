@@ -508,6 +508,24 @@ TEST_F(LayerwiseTest, ChangedObjectIsAFault) {
   expect_nothing_held();
 }
 
+// Law: a prefill for a decode request whose client has left meanwhile is done for nobody, and is no fault of the relay.
+TEST_F(LayerwiseTest, PrefillOfWhoLeftIsNoFault) {
+  std::promise<std::string> asked;
+  const Metaserver router{clock, [&](const json&, const std::string& text) {
+                            asked.set_value(text);
+                            return 200;
+                          }};
+  RawClient decode{port()};
+  decode.send(http_request("POST", "/v1/completions", decode_through(router.url())));
+  const std::string object = asked.get_future().get();
+  decode.close();
+  state_when([](const json& now) { return now["ranks"][0]["waiting"] == 0; });
+  EXPECT_EQ(complete(prefill_port(), prefill_of(object)).status(), 200);
+  EXPECT_EQ(kv("relay_faults"), 0);
+  EXPECT_EQ(kv("abandoned"), 1);
+  expect_nothing_held();
+}
+
 TEST_F(LayerwiseTest, UnreachableMetaserverFailsTheRequest) {
   EXPECT_THAT(complete(port(), decode_through("http://127.0.0.1:1/v1/metaserver")).error(), HasSubstr("127.0.0.1:1"));
   EXPECT_THAT(complete(port(), decode_through("nowhere")).error(), HasSubstr("metaserver: nowhere: expected http://"));
