@@ -32,7 +32,6 @@ class VerifyDecisionsCommand final : public Command {
   static std::string_view words_for(std::string_view end) {
     if (end == "stop") return "where the router stopped";
     if (end == "limit") return "at its size limit";
-    if (end == "policy") return "where the policy was changed";
     return "within the run";
   }
 

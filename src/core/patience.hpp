@@ -20,6 +20,7 @@ class Patience {
 
   explicit Patience(std::optional<Nanoseconds> fixed = {}) : fixed_{fixed} {}
 
+  void set(std::optional<Nanoseconds> fixed) { fixed_ = fixed; }
   void admitted(Nanoseconds now);
   // While so many requests wait.
   [[nodiscard]] Nanoseconds limit(Nanoseconds now, std::size_t waiting);

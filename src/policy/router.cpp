@@ -270,9 +270,10 @@ std::expected<Lease, AdmitError> Router::adopt(WorkerId worker, const Request& r
   return lease;
 }
 
-void Router::set_policy(std::unique_ptr<Policy> policy) {
+void Router::set_policy(std::unique_ptr<Policy> policy, const PolicyParams& settings) {
   assert(policy != nullptr);
-  tell(router_event::PolicyChanged{policy->name()});
+  tell(router_event::PolicyChanged{settings});
+  patience_.set(settings.max_wait());
   policy_ = std::move(policy);
   const auto in_pool = pool_.candidates();
   moving_.assign(in_pool.begin(), in_pool.end());

@@ -93,8 +93,9 @@ class Router final : private LedgerObserver {
 
   void advance(GroupId group, Steps steps);
 
-  // Requests that wait move over to the new policy, in the order of their turns.
-  void set_policy(std::unique_ptr<Policy> policy);
+  // Requests that wait move over to the new policy, in the order of their turns. `settings` are those that it was made
+  // from: the listener is told, and how long requests may wait is as they say.
+  void set_policy(std::unique_ptr<Policy> policy, const PolicyParams& settings = {});
   [[nodiscard]] const Policy& policy() const { return *policy_; }
 
   // What the policy thinks of each worker of the group for such a request, now.

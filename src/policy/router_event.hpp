@@ -16,6 +16,7 @@
 #include "core/request.hpp"
 #include "core/units.hpp"
 #include "policy/admission.hpp"
+#include "policy/policy_params.hpp"
 
 namespace balanceroute {
 
@@ -74,7 +75,7 @@ struct Decided {
   std::span<const Admission> admissions;
 };
 struct PolicyChanged {
-  std::string_view name;
+  const PolicyParams& settings;
 };
 
 }  // namespace router_event

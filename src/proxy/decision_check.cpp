@@ -94,6 +94,7 @@ class Again {
     auto policy = make_policy(origin.policy, {.load_model = origin.load_model.model()});
     if (!policy) return std::unexpected(policy.error());
     Again again;
+    again.load_model_ = origin.load_model.model();
     again.report_.fleet = origin.fleet;
     again.report_.policy = origin.policy.name;
     again.router_ = std::make_unique<Router>(
@@ -106,13 +107,14 @@ class Again {
   // False at the end of the log.
   bool take(const Line& line) {
     const auto kind = line.text("e");
-    if (kind == "end" || kind == "policy") {
-      report_.end = kind == "end" ? line.text("why") : kind;
+    if (kind == "end") {
+      report_.end = line.text("why");
       return false;
     }
     ++report_.events;
     router_->set_now(std::chrono::nanoseconds{line.number("t")});
     if (kind == "round") return decide(line);
+    if (kind == "policy") return change_policy(line);
     if (!change_fleet(kind, line)) change_request(kind, line);
     return true;
   }
@@ -124,6 +126,19 @@ class Again {
     Lease lease;
     bool started = false;
   };
+
+  bool change_policy(const Line& line) {
+    PolicyParams settings;
+    assign(settings, line.member("policy"));
+    auto policy = make_policy(settings, {.load_model = load_model_});
+    if (!policy) {
+      report_.difference = "the policy that the log goes on with cannot be made: " + policy.error();
+      return false;
+    }
+    router_->set_policy(*std::move(policy), settings);
+    report_.policy += ", then " + settings.name;
+    return true;
+  }
 
   bool change_fleet(std::string_view kind, const Line& line) {
     if (kind == "advance") {
@@ -222,6 +237,7 @@ class Again {
     return false;
   }
 
+  LoadModel load_model_;
   std::unique_ptr<Router> router_;
   std::unordered_map<RequestId, Held> held_;  // goes before the router
   DecisionReport report_;

@@ -10,12 +10,12 @@ namespace balanceroute::proxy {
 
 struct DecisionReport {
   std::string fleet;
-  std::string policy;
+  std::string policy;  // where it was changed, one after the other
   std::int64_t events = 0;
   std::int64_t requests = 0;
   std::int64_t rounds = 0;
   std::int64_t admissions = 0;
-  std::string end;                        // why the log ends: "stop", "limit", "policy", "cut" (in the middle of a run)
+  std::string end;                        // why the log ends: "stop", "limit", "cut" (in the middle of a run)
   std::optional<std::string> difference;  // the first, in words
 };
 

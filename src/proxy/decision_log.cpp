@@ -110,7 +110,9 @@ struct EventText {
     }
     add("]");
   }
-  void operator()(const router_event::PolicyChanged& event) { add(R"("e":"policy","name":{})", quoted(event.name)); }
+  void operator()(const router_event::PolicyChanged& event) {
+    add(R"("e":"policy","policy":{})", texts_of(event.settings).dump());
+  }
 };
 
 }  // namespace

@@ -162,7 +162,7 @@ std::expected<void, std::string> Fleet::set_policy(const PolicyParams& policy) {
   auto made = make_fitting(chosen);
   if (!made) return std::unexpected(made.error());
   dispatcher_->change([&](Router& router) {
-    router.set_policy(*std::move(made));
+    router.set_policy(*std::move(made), chosen);
     return true;
   });
   log_.info("policy fleet={} policy={} was={}", name(), chosen.name, policy_.name);

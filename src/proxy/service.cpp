@@ -50,7 +50,7 @@ bool may_change_while_running(std::string_view path) {
     return false;
   if (path.starts_with("timeouts.")) return true;
   if (!path.starts_with("fleets[")) return false;
-  const bool of_policy = path.find("].policy.") != std::string_view::npos && !path.ends_with(".max_wait_ms");
+  const bool of_policy = path.find("].policy.") != std::string_view::npos;
   return of_policy || path.find("].workers[") != std::string_view::npos;
 }
 

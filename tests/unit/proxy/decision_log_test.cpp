@@ -43,7 +43,8 @@ class DecisionLogTest : public testing::TestWithParam<std::string_view> {
 
   // A fleet of two groups lives for `rounds` rounds: requests come, run, end, are withdrawn and cut; workers drain,
   // come back and restart.
-  void live(std::string_view policy, int rounds) const {
+  // `changes` are new policies, by the round that they come before.
+  void live(std::string_view policy, int rounds, const std::map<int, PolicyParams>& changes = {}) const {
     RouterOrigin origin{.fleet = "f", .seed = 7, .kv_block = 16, .policy = {}, .load_model = {}};
     origin.policy.name = policy;
     const auto log = open(origin);
@@ -63,6 +64,9 @@ class DecisionLogTest : public testing::TestWithParam<std::string_view> {
     const auto some_lease = [&] { return std::next(leases.begin(), static_cast<long>(random.below(leases.size()))); };
     for (int round = 0; round < rounds; ++round) {
       router.set_now(std::chrono::milliseconds{20 * round});
+      if (const auto change = changes.find(round); change != changes.end()) {
+        router.set_policy(make_policy(change->second).value(), change->second);
+      }
       for (auto arrivals = random.below(4); arrivals > 0; --arrivals) {
         const std::uint64_t id = next_id_++;
         (void)router.submit({.id = RequestId{id},
@@ -114,6 +118,21 @@ TEST_P(DecisionLogTest, EveryDecisionIsMadeAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Policies, DecisionLogTest, testing::ValuesIn(policy_names()),
                          [](const auto& test) { return std::string{test.param}; });
+
+// Law: a log goes on through a change of the policy.
+TEST_F(DecisionLogTest, PolicyChangesAreMadeAgain) {
+  PolicyParams br_fit;
+  br_fit.name = "br_fit";
+  PolicyParams patient;
+  patient.name = "least_tokens";
+  patient.max_wait_ms = 200;
+  live("br_0", 300, {{100, br_fit}, {200, patient}});
+  const auto report = check_decisions(path_);
+  ASSERT_TRUE(report) << report.error();
+  EXPECT_EQ(report->difference, std::nullopt) << *report->difference;
+  EXPECT_EQ(report->policy, "br_0, then br_fit, then least_tokens");
+  EXPECT_EQ(report->rounds, 300);
+}
 
 // Law: one changed event, a release that is missing, is found at the first round that it changes.
 TEST_F(DecisionLogTest, AMissingEventIsFound) {
