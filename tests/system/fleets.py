@@ -47,6 +47,14 @@ class Target:
     def state(self) -> dict:
         return json.loads(fetch(f"{self._engines.ready['groups'][0][0]}/emulator/state"))
 
+    def relay_faults(self) -> int:
+        """What the engines found wrong in what the router relayed."""
+        return json.loads(fetch(f"{self._engines.ready['groups'][0][0]}/emulator/stats"))["kv"]["relay_faults"]
+
+    def final_lines(self) -> int:
+        """Requests whose end the router has logged."""
+        return self._router.log.read_text().count(" serve: request id=")
+
     def is_empty(self) -> bool:
         """Whether the engines run nothing and hold no KV, and the router's ledger has no lease."""
         if not self.state()["holds_nothing"]:
@@ -54,7 +62,11 @@ class Target:
         if self._router is None:
             return True
         ledger = json.loads(fetch(f"http://{self._router.ready['admin']}/debug/ledger"))["fleets"][0]
-        return ledger["leases_live"] == ledger["requests_live"] == ledger["requests_waiting"] == 0
+        if not ledger["leases_live"] == ledger["requests_live"] == ledger["requests_waiting"] == 0:
+            return False
+        instances = ledger.get("prefill", {}).get("instances", [])
+        return all(instance[tokens] == 0 for instance in instances
+                   for tokens in ("computing_tokens", "held_tokens", "stranded_tokens"))
 
     def runs_something(self) -> bool:
         return any(rank["running"] > 0 for rank in self.state()["ranks"])
