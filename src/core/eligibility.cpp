@@ -17,6 +17,12 @@ TenantId Eligibility::add_tenant(const TenantTerms& terms) {
   return id;
 }
 
+void Eligibility::set_terms(TenantId tenant, const TenantTerms& terms) {
+  assert(terms.quota >= 1);
+  tenants_[tenant.value()].terms = terms;
+  shares_.set_weight(tenant, terms.weight);
+}
+
 std::optional<SubmitError> Eligibility::obstacle(const Request& request) const {
   if (request.tenant.value() >= tenants_.size()) return SubmitError::UnknownTenant;
   if (request.sequences > tenants_[request.tenant.value()].terms.quota) return SubmitError::ExceedsQuota;

@@ -22,13 +22,15 @@ struct TenantTerms {
 
   std::int64_t weight = 1;        // of its share of the tokens admitted in a class, in [1, FairShare::kMaxWeight]
   std::int64_t quota = kNoQuota;  // most sequences in sight of the policies and on workers, at least 1
+
+  friend bool operator==(const TenantTerms&, const TenantTerms&) = default;
 };
 
 // Eligibility parks what is beyond its tenant's quota and gives everything else its turn.
 //   Order       by class, then weighted fair share between tenants by load on entry, then arrival. One tenant in one
 //               class is served in order of arrival. Within a tenant parked requests leave in order of arrival.
-//   Invariants  a tenant's sequences that entered and have not left are at most its quota; nobody waits behind a parked
-//               request but those of its own tenant.
+//   Invariants  a tenant's sequences that entered and have not left are at most its quota, as long as that was never
+//               made smaller; nobody waits behind a parked request but those of its own tenant.
 //   Cost        O(classes) a call, release_parked() O(tenants), withdraw_parked() O(parked).
 //   Threads     not synchronised; owned by one Router.
 class Eligibility {
@@ -36,6 +38,9 @@ class Eligibility {
   Eligibility();  // the default tenant has weight 1 and no quota
 
   TenantId add_tenant(const TenantTerms& terms);
+  // For what comes or is placed from now on. What has entered stays, also beyond a smaller quota; a parked request that
+  // alone is beyond it enters once nothing else of its tenant is left.
+  void set_terms(TenantId tenant, const TenantTerms& terms);
 
   [[nodiscard]] std::optional<SubmitError> obstacle(const Request& request) const;
 
@@ -46,6 +51,17 @@ class Eligibility {
   // False if it is not parked.
   bool withdraw_parked(RequestId request);
   [[nodiscard]] std::size_t parked() const { return parked_; }
+
+  // How a tenant stands now.
+  struct Standing {
+    TenantTerms terms;
+    std::int64_t active;  // sequences that entered and have not left
+    std::size_t parked;   // requests
+  };
+  [[nodiscard]] Standing standing(TenantId tenant) const {
+    const Tenant& one = tenants_[tenant.value()];
+    return {.terms = one.terms, .active = one.active, .parked = one.parked.size()};
+  }
 
   // Its turn, of one that enters. Then it is served, or withdrawn.
   void give_turn(Candidate& candidate);
@@ -67,7 +83,7 @@ class Eligibility {
   };
 
   [[nodiscard]] static bool has_room(const Tenant& tenant, const Request& request) {
-    return request.sequences <= tenant.terms.quota - tenant.active;
+    return tenant.active == 0 || request.sequences <= tenant.terms.quota - tenant.active;
   }
 
   std::vector<Tenant> tenants_;

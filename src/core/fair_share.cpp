@@ -17,6 +17,11 @@ void FairShare::add_tenant(std::int64_t weight) {
   for (Class& each : classes_) each.accounts.resize(weights_.size());
 }
 
+void FairShare::set_weight(TenantId tenant, std::int64_t weight) {
+  assert(weight >= 1 && weight <= kMaxWeight);
+  weights_[tenant.value()] = weight;
+}
+
 FairShare::Class& FairShare::class_of(std::int32_t priority) {
   const auto known = std::ranges::find(classes_, priority, &Class::priority);
   if (known != classes_.end()) return *known;

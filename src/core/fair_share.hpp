@@ -28,6 +28,9 @@ class FairShare {
   // The next tenant; weight in [1, kMaxWeight].
   void add_tenant(std::int64_t weight);
 
+  // Of requests that arrive or are served from now on.
+  void set_weight(TenantId tenant, std::int64_t weight);
+
   // A request of the tenant arrives: its start tag.
   [[nodiscard]] std::int64_t arrived(std::int32_t priority, TenantId tenant, Tokens cost);
   // It was served, or left before.

@@ -33,15 +33,9 @@ std::optional<std::string> fault_of(std::span<const TenantParams> tenants, std::
   return std::nullopt;
 }
 
-Tenants::Tenants(std::span<const TenantParams> tenants, const std::function<TenantId(const TenantTerms&)>& add) {
-  for (const TenantParams& tenant : tenants) {
-    known_[tenant.name] = {.id = add(tenant.terms()), .priority = static_cast<std::int32_t>(tenant.priority)};
-  }
-}
-
 void Tenants::mark(Request& request, std::string_view sender) const {
   const auto known = known_.find(sender);
-  const Known its = known == known_.end() ? Known{.id = kDefaultTenant} : known->second;
+  const Known its = known == known_.end() ? Known{.id = kDefaultTenant, .terms = {}} : known->second;
   request.tenant = its.id;
   request.priority = its.priority;
 }

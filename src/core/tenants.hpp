@@ -40,21 +40,39 @@ struct TenantParams {
 
 // Tenants marks requests with what their sender is to a fleet.
 //   Unnamed  a sender without an entry is the default tenant, of class 0.
+//   Gone     a tenant that has no entry any more stays as it was: its requests may still be there.
 //   Cost     mark O(log tenants).
-//   Threads  not synchronised; may be read by several once made.
+//   Threads  not synchronised.
 class Tenants {
  public:
-  Tenants() = default;
-  // `add` makes a tenant known to whoever places its requests: Router::add_tenant.
-  Tenants(std::span<const TenantParams> tenants, const std::function<TenantId(const TenantTerms&)>& add);
-
-  void mark(Request& request, std::string_view sender) const;
-
- private:
   struct Known {
     TenantId id;
     std::int32_t priority = 0;
+    TenantTerms terms;
   };
+
+  // Puts other settings in effect. `book` is who places the requests: a Router or an Eligibility, always the same one.
+  template <class Book>
+  void follow(std::span<const TenantParams> tenants, Book& book) {
+    for (const TenantParams& tenant : tenants) {
+      const auto [known, fresh] = known_.try_emplace(tenant.name);
+      Known& its = known->second;
+      const TenantTerms terms = tenant.terms();
+      if (fresh) {
+        its.id = book.add_tenant(terms);
+      } else if (its.terms != terms) {
+        book.set_terms(its.id, terms);
+      }
+      its.terms = terms;
+      its.priority = static_cast<std::int32_t>(tenant.priority);
+    }
+  }
+
+  void mark(Request& request, std::string_view sender) const;
+
+  [[nodiscard]] const std::map<std::string, Known, std::less<>>& known() const { return known_; }
+
+ private:
   std::map<std::string, Known, std::less<>> known_;
 };
 

@@ -91,6 +91,11 @@ TenantId Router::add_tenant(const TenantTerms& terms) {
   return eligibility_.add_tenant(terms);
 }
 
+void Router::set_terms(TenantId tenant, const TenantTerms& terms) {
+  tell(router_event::TermsChanged{tenant, terms});
+  eligibility_.set_terms(tenant, terms);
+}
+
 GroupId Router::add_group(std::string name, bool barrier) {
   tell(router_event::GroupAdded{name, barrier});
   kept_.emplace_back();

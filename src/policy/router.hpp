@@ -65,6 +65,9 @@ class Router final : private LedgerObserver {
 
   // A tenant beside the default one, whose requests then name it.
   TenantId add_tenant(const TenantTerms& terms);
+  // Other terms from now on; what runs and waits stays.
+  void set_terms(TenantId tenant, const TenantTerms& terms);
+  [[nodiscard]] Eligibility::Standing standing(TenantId tenant) const { return eligibility_.standing(tenant); }
 
   // Membership. Queued requests of a worker that takes no more admissions are bound anew, in the order of their turns;
   // those of a restarted one keep their places.

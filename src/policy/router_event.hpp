@@ -25,6 +25,10 @@ namespace router_event {
 struct TenantAdded {
   TenantTerms terms;
 };
+struct TermsChanged {
+  TenantId tenant;
+  TenantTerms terms;
+};
 struct GroupAdded {
   std::string_view name;
   bool barrier;
@@ -80,10 +84,11 @@ struct PolicyChanged {
 
 }  // namespace router_event
 
-using RouterEvent = std::variant<router_event::TenantAdded, router_event::GroupAdded, router_event::WorkerAdded,
-                                 router_event::WorkerChanged, router_event::Submitted, router_event::Withdrawn,
-                                 router_event::Adopted, router_event::Aged, router_event::Narrowed, router_event::Ended,
-                                 router_event::Advanced, router_event::Decided, router_event::PolicyChanged>;
+using RouterEvent =
+    std::variant<router_event::TenantAdded, router_event::TermsChanged, router_event::GroupAdded,
+                 router_event::WorkerAdded, router_event::WorkerChanged, router_event::Submitted,
+                 router_event::Withdrawn, router_event::Adopted, router_event::Aged, router_event::Narrowed,
+                 router_event::Ended, router_event::Advanced, router_event::Decided, router_event::PolicyChanged>;
 
 // RouterListener hears what is asked of a Router before it is done, whether it then can be or not; withdrawals and
 // decisions as they are done. Ends of leases that such a call brings about follow it.

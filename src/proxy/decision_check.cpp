@@ -145,6 +145,8 @@ class Again {
       router_->advance(line.id<GroupId>("group"), Steps{line.number("steps")});
     } else if (kind == "tenant") {
       router_->add_tenant({.weight = line.number("weight"), .quota = line.number("quota")});
+    } else if (kind == "terms") {
+      router_->set_terms(line.id<TenantId>("tenant"), {.weight = line.number("weight"), .quota = line.number("quota")});
     } else if (kind == "group") {
       router_->add_group(std::string{line.text("name")}, line.flag("barrier"));
     } else if (kind == "worker") {

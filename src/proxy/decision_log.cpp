@@ -66,6 +66,10 @@ struct EventText {
   void operator()(const router_event::TenantAdded& event) {
     add(R"("e":"tenant","weight":{},"quota":{})", event.terms.weight, event.terms.quota);
   }
+  void operator()(const router_event::TermsChanged& event) {
+    add(R"("e":"terms","tenant":{},"weight":{},"quota":{})", event.tenant.value(), event.terms.weight,
+        event.terms.quota);
+  }
   void operator()(const router_event::GroupAdded& event) {
     add(R"("e":"group","name":{},"barrier":{})", quoted(event.name), event.barrier);
   }

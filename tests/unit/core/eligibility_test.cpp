@@ -68,6 +68,41 @@ Candidate with_turn(Eligibility& eligibility, const Request& request) {
   return candidate;
 }
 
+// Law: a smaller quota cuts nothing that runs and lets nothing more in; a parked request that by itself is beyond it
+// enters once its tenant has nothing else, so that nobody waits behind it forever.
+TEST(Eligibility, ASmallerQuotaHoldsForWhatComes) {
+  Eligibility eligibility;
+  const TenantId tenant = eligibility.add_tenant({.quota = 4});
+  EXPECT_TRUE(eligibility.enters(request(1, tenant, 2)));
+  EXPECT_TRUE(eligibility.enters(request(2, tenant, 2)));
+  EXPECT_FALSE(eligibility.enters(request(3, tenant, 3)));
+  eligibility.set_terms(tenant, {.weight = 1, .quota = 2});
+  EXPECT_EQ(eligibility.standing(tenant).active, 4);
+  EXPECT_EQ(eligibility.standing(tenant).parked, 1u);
+  EXPECT_EQ(eligibility.obstacle(request(4, tenant, 3)), SubmitError::ExceedsQuota);
+  EXPECT_FALSE(eligibility.enters(request(5, tenant)));
+  eligibility.left(request(1, tenant, 2));
+  EXPECT_FALSE(eligibility.release_parked());
+  eligibility.left(request(2, tenant, 2));
+  const auto first = eligibility.release_parked();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->id, RequestId{3});
+  EXPECT_FALSE(eligibility.release_parked());
+}
+
+// Law: another weight is that of turns from then on.
+TEST(Eligibility, AnotherWeightTakesEffect) {
+  Eligibility eligibility;
+  const TenantId tenant = eligibility.add_tenant({});
+  const Candidate first = with_turn(eligibility, request(1, tenant));
+  const Candidate second = with_turn(eligibility, request(2, tenant));
+  eligibility.set_terms(tenant, {.weight = 10});
+  const Candidate third = with_turn(eligibility, request(3, tenant));
+  const Candidate fourth = with_turn(eligibility, request(4, tenant));
+  EXPECT_EQ(third.start - second.start, second.start - first.start);
+  EXPECT_EQ((fourth.start - third.start) * 10, second.start - first.start);
+}
+
 // Law: one that is withdrawn after it entered makes room in the quota, and its tenant's next one has its turn.
 TEST(Eligibility, AWithdrawnRequestCostsItsTenantNothing) {
   Eligibility eligibility;

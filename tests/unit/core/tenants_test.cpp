@@ -30,7 +30,8 @@ TEST(Tenants, MarkRequestsByTheirSender) {
   Eligibility eligibility;
   const std::vector<TenantParams> settings{{.name = "batch", .max_sequences = 2, .priority = -1},
                                            {.name = "chat", .weight = 3, .priority = 5}};
-  const Tenants tenants{settings, [&](const TenantTerms& terms) { return eligibility.add_tenant(terms); }};
+  Tenants tenants;
+  tenants.follow(settings, eligibility);
   const auto request = [&](std::uint64_t id, std::string_view sender, std::int32_t sequences) {
     Request made{.id = RequestId{id}, .prompt = Tokens{10}, .sequences = sequences};
     tenants.mark(made, sender);
@@ -47,6 +48,26 @@ TEST(Tenants, MarkRequestsByTheirSender) {
   EXPECT_EQ(eligibility.obstacle(chat), std::nullopt);
   EXPECT_EQ(settings[1].terms().weight, 3);
   EXPECT_EQ(settings[1].terms().quota, TenantTerms::kNoQuota);
+}
+
+// Law: other settings change terms and classes under the same ids; a tenant that is named no more keeps both, since its
+// requests may still be there.
+TEST(Tenants, KeepTheirIdsUnderOtherSettings) {
+  Eligibility eligibility;
+  Tenants tenants;
+  tenants.follow(std::vector<TenantParams>{{.name = "a", .max_sequences = 2}, {.name = "b", .weight = 2}}, eligibility);
+  const TenantId a = tenants.known().at("a").id;
+  const TenantId b = tenants.known().at("b").id;
+  tenants.follow(std::vector<TenantParams>{{.name = "c"}, {.name = "b", .weight = 5, .priority = 7}}, eligibility);
+  EXPECT_EQ(tenants.known().at("a").id, a);
+  EXPECT_EQ(tenants.known().at("b").id, b);
+  EXPECT_NE(tenants.known().at("c").id, a);
+  EXPECT_EQ(eligibility.standing(a).terms, (TenantTerms{.quota = 2}));
+  EXPECT_EQ(eligibility.standing(b).terms, (TenantTerms{.weight = 5}));
+  Request request{.id = RequestId{1}, .prompt = Tokens{10}};
+  tenants.mark(request, "b");
+  EXPECT_EQ(request.tenant, b);
+  EXPECT_EQ(request.priority, 7);
 }
 
 }  // namespace

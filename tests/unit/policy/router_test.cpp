@@ -435,6 +435,41 @@ TEST(Router, QuotasCountWhatRuns) {
   EXPECT_EQ(router.round(group).front().request.id, RequestId{3});
 }
 
+// Law: a policy that takes over finds quotas as they were: what runs and what waits counts on, what is parked stays so.
+TEST(Router, QuotasOutliveAPolicy) {
+  Router router{"fleet", policy_named("br_0"), 1};
+  const GroupId group = router.add_group("group");
+  ASSERT_TRUE(router.add_worker(group, "http://host", 0, 8));
+  const TenantId tenant = router.add_tenant({.quota = 2});
+  for (std::uint64_t id = 1; id <= 4; ++id) {
+    ASSERT_TRUE(router.submit({.id = RequestId{id}, .prompt = Tokens{10}, .tenant = tenant}));
+  }
+  std::vector<Lease> running;
+  for (Admission& admission : router.round(group)) running.push_back(std::move(admission.lease));
+  ASSERT_EQ(running.size(), 2U);
+  router.set_policy(policy_named("join_shortest_queue"));
+  EXPECT_EQ(router.standing(tenant).active, 2);
+  EXPECT_EQ(router.parked(), 2U);
+  EXPECT_TRUE(router.round(group).empty());
+  running[0].finish(Tokens{1});
+  EXPECT_EQ(router.round(group).front().request.id, RequestId{3});
+}
+
+// Law: terms that change while requests run hold for those that come.
+TEST(Router, OtherTermsHoldForWhatComes) {
+  Router router{"fleet", policy_named("br_0"), 1};
+  const GroupId group = router.add_group("group");
+  ASSERT_TRUE(router.add_worker(group, "http://host", 0, 8));
+  const TenantId tenant = router.add_tenant({.quota = 1});
+  for (std::uint64_t id = 1; id <= 2; ++id) {
+    ASSERT_TRUE(router.submit({.id = RequestId{id}, .prompt = Tokens{10}, .tenant = tenant}));
+  }
+  Lease first = std::move(router.round(group).front().lease);
+  EXPECT_TRUE(router.round(group).empty());
+  router.set_terms(tenant, {.weight = 1, .quota = 2});
+  EXPECT_EQ(router.round(group).front().request.id, RequestId{2});
+}
+
 // Law: a request that is taken back makes room in its tenant's quota.
 TEST(Router, AWithdrawnRequestMakesRoomInItsQuota) {
   Fleet fleet{"br_0", {1}};

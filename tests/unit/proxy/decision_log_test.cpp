@@ -84,6 +84,7 @@ class DecisionLogTest : public testing::TestWithParam<std::string_view> {
         std::erase_if(leases, [](const auto& entry) { return !entry.second.live(); });
       }
       const WorkerId worker{static_cast<std::uint32_t>(random.below(8))};
+      if (round % 50 == 20) router.set_terms(tenant, {.weight = 1 + round / 50, .quota = round % 100 == 20 ? 2 : 12});
       if (round % 17 == 3) (void)router.drain(worker);
       if (round % 17 == 9) (void)router.resume(WorkerId{static_cast<std::uint32_t>(round % 8)});
       if (round % 40 == 5) (void)router.restart(worker);
