@@ -15,7 +15,9 @@ class ConfigCheck final : public Command {
   void declare(CLI::App& app) override { config_.declare(app); }
 
   std::expected<void, Failure> run() override {
-    if (const auto loaded = config_.load(); !loaded) return std::unexpected(loaded.error());
+    const auto loaded = config_.load();
+    if (!loaded) return std::unexpected(loaded.error());
+    if (const auto fault = proxy::fault_of_files(loaded->params)) return bad_usage(*fault);
     std::cout << config_.file() << ": ok\n";
     return {};
   }

@@ -15,4 +15,24 @@ bool FileWatch::has_changed() {
   return true;
 }
 
+void FileWatches::follow(const std::vector<std::string>& paths) {
+  std::map<std::string, FileWatch> next;
+  for (const std::string& path : paths) {
+    if (auto known = files_.extract(path)) {
+      next.insert(std::move(known));
+    } else {
+      next.emplace(path, FileWatch{path});
+    }
+  }
+  files_ = std::move(next);
+}
+
+bool FileWatches::has_changed() {
+  bool any = false;
+  for (auto& [path, file] : files_) {
+    if (file.has_changed()) any = true;
+  }
+  return any;
+}
+
 }  // namespace balanceroute::cli

@@ -1,8 +1,10 @@
 // file_watch.hpp - whether a file has changed since the last look.
 #pragma once
 
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace balanceroute::cli {
 
@@ -18,6 +20,18 @@ class FileWatch {
  private:
   std::string path_;
   std::string seen_;
+};
+
+// FileWatches watches a list of files that may change.
+class FileWatches {
+ public:
+  // From now on these; of those that were watched before no change is missed.
+  void follow(const std::vector<std::string>& paths);
+  // Any of them, since the last call.
+  bool has_changed();
+
+ private:
+  std::map<std::string, FileWatch> files_;
 };
 
 }  // namespace balanceroute::cli

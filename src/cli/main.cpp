@@ -14,6 +14,7 @@ namespace {
 constexpr auto kCommands = std::to_array<CommandEntry>({
     {"serve", "Route requests to decode workers.", make_serve_command},
     {"check", "Ask a live fleet whether it is what the configuration says.", make_check_command},
+    {"key", "Draw an API key for a client, and print the entry that lets it in.", make_key_command},
     {"config", "Check, show or document the router's configuration.", make_config_command},
     {"simulate", "Compare policies on a trace of requests, in virtual time.", make_simulate_command},
     {"tune", "Find the settings of br_h that suit a trace and a fleet.", make_tune_command},

@@ -27,6 +27,7 @@ class ServeCommand final : public Command {
     auto loaded = config_.load();
     if (!loaded) return std::unexpected(loaded.error());
     const Termination termination{Termination::Hangup::rereads};
+    if (const auto fault = proxy::fault_of_files(loaded->params)) return bad_usage(*fault);
     proxy::ServeParams params = loaded->params;
     const auto log = telemetry::make_logger("serve", params.log_level);
     log->info("descriptors limit={}", net::raise_descriptor_limit());
@@ -41,15 +42,23 @@ class ServeCommand final : public Command {
   }
 
  private:
-  // Until somebody wants an end. SIGHUP, or a file that has changed, is read again.
+  // Until somebody wants an end. At SIGHUP, or when a file has changed, all are read again.
   void serve(proxy::Service& service, spdlog::logger& log, const Termination& termination,
              proxy::ServeParams& params) const {
-    FileWatch file{config_.file()};
+    FileWatches files;
+    const auto watch = [&] {
+      std::vector<std::string> paths = proxy::files_of(params);
+      paths.push_back(config_.file());
+      files.follow(paths);
+    };
+    watch();
     for (;;) {
       const auto wish = termination.wait_for(kFileLook);
       if (wish == Termination::Wish::stop) return;
-      const bool other_file = file.has_changed();
-      if (wish == Termination::Wish::reread || (other_file && params.reload_on_change)) reload(service, log, params);
+      const bool other_file = files.has_changed();
+      if (wish != Termination::Wish::reread && !(other_file && params.reload_on_change)) continue;
+      reload(service, log, params);
+      watch();
     }
   }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/envelope.hpp"
+#include "proxy/api_keys.hpp"
 
 namespace balanceroute::proxy {
 
@@ -23,9 +24,10 @@ PlacementError placement_error(SubmitError error) {
     case SubmitError::TooManyTokens:
     case SubmitError::ExceedsKvSpace:
       return PlacementError::TooManyTokens;
+    case SubmitError::ExceedsQuota:
+      return PlacementError::ExceedsQuota;
     case SubmitError::NoSequence:
     case SubmitError::NegativeTokens:
-    case SubmitError::ExceedsQuota:
     case SubmitError::UnknownTenant:
     case SubmitError::AlreadyKnown:
       return PlacementError::Internal;
@@ -47,6 +49,8 @@ std::string_view to_string(PlacementError error) {
       return "too_many_sequences";
     case PlacementError::TooManyTokens:
       return "too_many_tokens";
+    case PlacementError::ExceedsQuota:
+      return "exceeds_quota";
     case PlacementError::Timeout:
       return "admission_timeout";
     case PlacementError::HoldExpired:
@@ -131,13 +135,23 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
 
 Dispatcher::~Dispatcher() = default;
 
-Placement Dispatcher::request(net::IoThread& home, std::size_t home_index, RequestSize size) {
+Placement Dispatcher::request(net::IoThread& home, std::size_t home_index, RequestSize size, std::string tenant) {
   const RequestId id{next_request_.fetch_add(1, std::memory_order_relaxed)};
   auto state = std::make_shared<State>(home, home_index, id);
   live_.fetch_add(1, std::memory_order_relaxed);
-  const Request request{.id = id, .prompt = size.prompt, .sequences = size.sequences};
-  decider_.dispatch([this, request, size, state] { submit(request, size, state); });
+  Request request{.id = id, .prompt = size.prompt, .sequences = size.sequences};
+  decider_.dispatch([this, request, size, state, tenant = std::move(tenant)]() mutable {
+    tenants_.mark(request, tenant);
+    submit(request, size, std::move(state));
+  });
   return Placement{*this, std::move(state)};
+}
+
+void Dispatcher::set_tenants(const std::vector<TenantParams>& tenants) {
+  change([&](Router& router) {
+    tenants_.follow(tenants, router);
+    return true;
+  });
 }
 
 void Dispatcher::submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state) {
@@ -430,7 +444,9 @@ void Dispatcher::answer(const std::shared_ptr<State>& state, std::expected<Place
 }
 
 Dispatcher::PoolState Dispatcher::pool_state() const {
-  PoolState state{.waiting = router_.waiting(), .releases_per_second = releases_.per_second(decider_.now())};
+  // A parked request is none to choose from.
+  PoolState state{.waiting = router_.waiting() - router_.parked(),
+                  .releases_per_second = releases_.per_second(decider_.now())};
   for (const GroupView& group : router_.ledger().groups()) {
     for (std::size_t w = 0; w < group.size(); ++w) {
       if (group.eligible[w] == 0) continue;
@@ -469,6 +485,10 @@ FleetSnapshot Dispatcher::snapshot(bool with_leases) {
   out.forced_holds = forced_holds_;
   out.holds_expired = holds_expired_;
   if (with_leases) out.leases = ledger.leases();
+  out.tenants.push_back({.name = std::string{kDefaultTenantName}, .standing = router_.standing(kDefaultTenant)});
+  for (const auto& [name, known] : tenants_.known()) {
+    out.tenants.push_back({.name = name, .standing = router_.standing(known.id)});
+  }
   for (std::uint32_t w = 0; w < ledger.worker_count(); ++w) {
     out.workers.push_back(ledger.worker(WorkerId{w}));
     out.queued.push_back(router_.queued_at(WorkerId{w}).size());

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/tenants.hpp"
 #include "net/event.hpp"
 #include "net/io_thread.hpp"
 #include "policy/router.hpp"
@@ -34,9 +35,10 @@ enum class PlacementError : std::uint8_t {
   NoPrefillReady,    // no prefill instance answers
   TooManySequences,  // more answers than any worker has slots
   TooManyTokens,
-  Timeout,      // no worker within the deadline
-  HoldExpired,  // no worker while its KV may be held for it
-  Cancelled,    // the client left
+  ExceedsQuota,  // more answers than its tenant may ever have at once
+  Timeout,       // no worker within the deadline
+  HoldExpired,   // no worker while its KV may be held for it
+  Cancelled,     // the client left
   Internal
 };
 
@@ -137,6 +139,11 @@ struct FleetSnapshot {
   };
   std::vector<Group> groups;
   std::vector<std::size_t> queued;  // at each worker, by id
+  struct Tenant {
+    std::string name;
+    Eligibility::Standing standing;
+  };
+  std::vector<Tenant> tenants;  // the default one first
   std::size_t waiting = 0;
   std::uint64_t rounds = 0;
   std::uint64_t admissions = 0;
@@ -167,8 +174,8 @@ class Dispatcher {
              const std::vector<std::string>& groups);
   ~Dispatcher();
 
-  // `home_index` is the number of the I/O thread `home`.
-  Placement request(net::IoThread& home, std::size_t home_index, RequestSize size);
+  // `home_index` is the number of the I/O thread `home`; `tenant` is by name, an unknown one is the default tenant.
+  Placement request(net::IoThread& home, std::size_t home_index, RequestSize size, std::string tenant);
 
   // What the prefill side goes by: requests that wait for a worker, and room for them now and soon. Deciding thread.
   struct PoolState {
@@ -197,6 +204,8 @@ class Dispatcher {
     schedule_round();
     return result;
   }
+  // Who shares the fleet from now on; requests of those that are named no more go on.
+  void set_tenants(const std::vector<TenantParams>& tenants);
   void set_waiting_limit(std::size_t requests) { options_.waiting_limit = requests; }
   [[nodiscard]] const Router& router() const { return router_; }
   WorkerPulse& pulse(WorkerId worker) { return pulses_[worker.value()]; }
@@ -261,6 +270,7 @@ class Dispatcher {
   RateMeter releases_{std::chrono::seconds{10}};
   DispatcherOptions options_;
   Router router_;
+  Tenants tenants_;
   StepClock step_clock_;
   std::deque<WorkerPulse> pulses_;  // by WorkerId; they stay where they are
   std::vector<WorkerActivity> activity_;

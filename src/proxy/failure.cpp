@@ -35,6 +35,9 @@ Failure failure_of(PlacementError cause) {
     case PlacementError::TooManySequences:
       return {Outcome::ClientError,
               api_error(400, code, "the request asks for more answers at once than any worker has slots")};
+    case PlacementError::ExceedsQuota:
+      return {Outcome::ClientError,
+              api_error(400, code, "the request asks for more answers at once than its API key may have")};
     case PlacementError::TooManyTokens:
       return {Outcome::ClientError, api_error(400, code, "the prompt is larger than any worker can hold")};
     case PlacementError::Timeout:

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "proxy/authentication.hpp"
 #include "proxy/request_heads.hpp"
 #include "proxy/request_record.hpp"
 #include "proxy/snapshots.hpp"
@@ -32,10 +33,6 @@ constexpr std::array kForwardedPaths{
     ForwardedPath{"/detokenize", "POST"},    ForwardedPath{"/v1/messages/count_tokens", "POST"},
     ForwardedPath{"/version", "GET"}};
 
-ErrorShape shape_of(std::string_view path) {
-  return path.starts_with("/v1/messages") ? ErrorShape::Anthropic : ErrorShape::OpenAi;
-}
-
 Outcome outcome_of(int status) {
   if (status < 400) return Outcome::Ok;
   return status < 500 ? Outcome::ClientError : Outcome::UpstreamError;
@@ -48,12 +45,14 @@ std::string_view Forwarding::method_of(std::string_view path) {
   return known == kForwardedPaths.end() ? std::string_view{} : known->method;
 }
 
-std::expected<Forwarding::Job, ApiError> Forwarding::read(const net::HttpRequest& request, std::string_view id) const {
+std::expected<Forwarding::Job, ApiError> Forwarding::read(const net::HttpRequest& request, std::string_view id,
+                                                          const ApiKeyParams* key) const {
   if (const auto header = forbidden_header(request)) {
     return std::unexpected(
         api_error(400, "forbidden_header", "the header '" + std::string{*header} + "' may not be sent by clients"));
   }
   Job job{.request = engine_request(request, id)};
+  if (key != nullptr) remove_client_keys(job.request.headers);
   if (request.method != "POST") {
     job.fleet = service_.fleets.front().get();
     return job;
@@ -127,14 +126,15 @@ net::asio::awaitable<std::expected<net::HttpResponse, Failure>> Forwarding::ask(
   co_return std::unexpected(std::move(failure));
 }
 
-net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange) {
+net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange, const ApiKeyParams* key) {
   RequestRecord record{service_.metrics, service_.log, service_.clock};
   record.id = new_request_key();
   record.path = exchange.request().path();
   record.client = exchange.peer();
   record.client_id = exchange.request().headers.find("X-Request-Id").value_or("");
   const ErrorShape shape = shape_of(record.path);
-  auto job = read(exchange.request(), record.id);
+  if (key != nullptr) record.tenant = key->tenant.name;
+  auto job = read(exchange.request(), record.id, key);
   if (!job) {
     record.finished(Outcome::ClientError, job.error().status, job.error().message);
     co_await exchange.respond(error_response(job.error(), shape));

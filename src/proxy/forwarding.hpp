@@ -25,7 +25,8 @@ class Forwarding {
   // The method of a path that is forwarded; empty for others.
   static std::string_view method_of(std::string_view path);
 
-  net::asio::awaitable<void> forward(net::HttpExchange& exchange);
+  // `key`: whose request it is, where keys are needed.
+  net::asio::awaitable<void> forward(net::HttpExchange& exchange, const ApiKeyParams* key);
 
  private:
   // What is sent, and to which of the workers first.
@@ -35,7 +36,8 @@ class Forwarding {
     std::string model;
   };
 
-  std::expected<Job, ApiError> read(const net::HttpRequest& request, std::string_view id) const;
+  std::expected<Job, ApiError> read(const net::HttpRequest& request, std::string_view id,
+                                    const ApiKeyParams* key) const;
   // One worker of each engine server, the least busy first, those that take nothing last.
   net::asio::awaitable<std::vector<WorkerId>> servers(Fleet& fleet, net::IoThread& thread) const;
   net::asio::awaitable<std::expected<net::HttpResponse, Failure>> ask(Job& job, net::IoThread& thread) const;

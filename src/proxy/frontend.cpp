@@ -1,10 +1,14 @@
 #include "proxy/frontend.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <nlohmann/json.hpp>
 
+#include "proxy/authentication.hpp"
 #include "proxy/dialects/layerwise_dialect.hpp"
 #include "proxy/openai_error.hpp"
 #include "proxy/request_heads.hpp"
+#include "telemetry/log.hpp"
 
 namespace balanceroute::proxy {
 
@@ -39,6 +43,8 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     co_await exchange.respond(error_response(client_error(404, "unknown_path", "this path is not served here")));
     co_return;
   }
+  const bool engines_call = path == "/v1/metaserver";  // with the random number of a request that they were sent
+  const bool open = engines_call || (forwarded.empty() && StatusRoutes::has(path));
   const bool posts = (route != kRoutes.end() && route->posts) || forwarded == "POST";
   if (posts ? method != "POST" : !read) {
     net::HttpResponse refusal =
@@ -48,27 +54,46 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     co_return;
   }
 
+  const ApiKeyParams* key = nullptr;
+  if (!open) {
+    const auto known = identify(service_.params.current().keys, exchange.request(), shape_of(path));
+    if (!known) {
+      co_await refuse_unknown(exchange, known.error(), path);
+      co_return;
+    }
+    key = *known;
+  }
+
   if (path == "/v1/chat/completions") {
-    co_await generate(exchange, GenerationKind::ChatCompletion);
+    co_await generate(exchange, GenerationKind::ChatCompletion, key);
   } else if (path == "/v1/completions") {
-    co_await generate(exchange, GenerationKind::TextCompletion);
+    co_await generate(exchange, GenerationKind::TextCompletion, key);
   } else if (path == "/v1/responses") {
-    co_await generate(exchange, GenerationKind::Response);
+    co_await generate(exchange, GenerationKind::Response, key);
   } else if (path == "/v1/messages") {
-    co_await generate(exchange, GenerationKind::Message);
+    co_await generate(exchange, GenerationKind::Message, key);
   } else if (!forwarded.empty()) {
-    co_await forwarding_.forward(exchange);
+    co_await forwarding_.forward(exchange, key);
   } else if (path == "/v1/metaserver") {
     co_await take_callback(exchange);
   } else if (path == "/v1/models") {
-    co_await list_models(exchange);
+    co_await list_models(exchange, key);
   } else {
     co_await status_.serve(exchange, path);
   }
 }
 
-net::asio::awaitable<void> Frontend::generate(net::HttpExchange& exchange, GenerationKind kind) {
-  Generation generation{service_, exchange, kind};
+net::asio::awaitable<void> Frontend::refuse_unknown(net::HttpExchange& exchange, const ApiError& error,
+                                                    std::string_view path) {
+  service_.metrics.unauthorized();
+  service_.log.info("unauthorized client={} path={} reason={}", exchange.peer(), telemetry::log_value(path),
+                    error.code);
+  co_await exchange.respond(unauthorized(error, shape_of(path)));
+}
+
+net::asio::awaitable<void> Frontend::generate(net::HttpExchange& exchange, GenerationKind kind,
+                                              const ApiKeyParams* key) {
+  Generation generation{service_, exchange, kind, key};
   co_await generation.run();
 }
 
@@ -95,13 +120,13 @@ net::asio::awaitable<void> Frontend::take_callback(net::HttpExchange& exchange) 
   co_await exchange.respond(std::move(response));
 }
 
-net::asio::awaitable<void> Frontend::list_models(net::HttpExchange& exchange) {
+net::asio::awaitable<void> Frontend::list_models(net::HttpExchange& exchange, const ApiKeyParams* key) {
   nlohmann::ordered_json list;
   list["object"] = "list";
   list["data"] = nlohmann::ordered_json::array();
   for (const auto& fleet : service_.fleets) {
     if (fleet->params().models.empty()) {
-      co_await forwarding_.forward(exchange);  // the one fleet has no list of models: its engines have
+      co_await forwarding_.forward(exchange, key);  // the one fleet has no list of models: its engines have
       co_return;
     }
     for (const ModelParams& model : fleet->params().models) {

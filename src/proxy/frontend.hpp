@@ -20,10 +20,12 @@ class Frontend {
   net::asio::awaitable<void> handle(net::HttpExchange& exchange);
 
  private:
-  net::asio::awaitable<void> generate(net::HttpExchange& exchange, GenerationKind kind);
+  net::asio::awaitable<void> refuse_unknown(net::HttpExchange& exchange, const ApiError& error, std::string_view path);
+  // `key`: whose request it is, where keys are needed.
+  net::asio::awaitable<void> generate(net::HttpExchange& exchange, GenerationKind kind, const ApiKeyParams* key);
   // A decode engine asks for the prefill of a request that it has (dialect ascend_layerwise).
   net::asio::awaitable<void> take_callback(net::HttpExchange& exchange);
-  net::asio::awaitable<void> list_models(net::HttpExchange& exchange);
+  net::asio::awaitable<void> list_models(net::HttpExchange& exchange, const ApiKeyParams* key);
 
   ServiceContext& service_;
   StatusRoutes& status_;

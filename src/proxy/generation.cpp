@@ -19,15 +19,18 @@ std::size_t ServiceContext::index_of(const net::IoThread& thread) const {
   std::unreachable();
 }
 
-Generation::Generation(ServiceContext& service, net::HttpExchange& exchange, GenerationKind kind)
+Generation::Generation(ServiceContext& service, net::HttpExchange& exchange, GenerationKind kind,
+                       const ApiKeyParams* key)
     : service_{service},
       exchange_{exchange},
       kind_{kind},
+      key_{key},
       thread_index_{service.index_of(exchange.thread())},
       record_{service.metrics, service.log, service.clock} {
   begin_try();
   record_.path = exchange.request().path();
   record_.client = exchange.peer();
+  if (key_ != nullptr) record_.tenant = key_->tenant.name;
   record_.client_id = exchange.request().headers.find("X-Request-Id").value_or("");
 }
 
@@ -118,7 +121,7 @@ net::TimePoint Generation::hold_until() const {
 Generation::Stage Generation::place(Tokens prompt) {
   RequestSize size{.prompt = prompt, .sequences = body_.sequences, .reports = body_.stream};
   if (!handover_.object.empty()) size.hold_until = hold_until();
-  placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size));
+  placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size, record_.tenant));
   if (*claim_) (*claim_)->computed(prompt);  // from now on it counts as waiting in the pool
   const auto placed = co_await placement_->placed(after(service_.params->timeouts.admission_ms));
   if (!placed) co_return failure_of(placed.error());

@@ -52,7 +52,8 @@ struct ServiceContext {
 //   Threads  the exchange's thread.
 class Generation {
  public:
-  Generation(ServiceContext& service, net::HttpExchange& exchange, GenerationKind kind);
+  // `key`: whose request it is, where keys are needed.
+  Generation(ServiceContext& service, net::HttpExchange& exchange, GenerationKind kind, const ApiKeyParams* key);
 
   net::asio::awaitable<void> run();
 
@@ -122,6 +123,7 @@ class Generation {
   ServiceContext& service_;
   net::HttpExchange& exchange_;
   GenerationKind kind_;
+  const ApiKeyParams* key_;
   std::size_t thread_index_;
   RequestRecord record_;
   GenerationBody body_;

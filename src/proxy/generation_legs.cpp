@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "proxy/abandoned_kv.hpp"
+#include "proxy/authentication.hpp"
 #include "proxy/dialects/room_dialect.hpp"
 #include "proxy/generation.hpp"
 #include "proxy/request_heads.hpp"
@@ -310,7 +311,9 @@ std::string Generation::callback_url() const {
 }
 
 net::HttpRequest Generation::leg_request() const {
-  return engine_request(exchange_.request(), record_.id);
+  net::HttpRequest request = engine_request(exchange_.request(), record_.id);
+  if (key_ != nullptr) remove_client_keys(request.headers);
+  return request;
 }
 
 net::HttpRequest Generation::prefill_request(PrefillId instance) const {

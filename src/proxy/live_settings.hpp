@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "config/config_error.hpp"
+#include "proxy/api_keys.hpp"
 #include "proxy/serve_params.hpp"
 
 namespace balanceroute::proxy {
@@ -21,17 +22,20 @@ class LiveSettings {
   struct Version {
     ServeParams params;
     Origins origins;
+    ApiKeys keys;  // the content of params.keys.file
   };
 
-  LiveSettings(ServeParams params, Origins origins) { replace(std::move(params), std::move(origins)); }
+  LiveSettings(ServeParams params, Origins origins, ApiKeys keys) {
+    replace(std::move(params), std::move(origins), std::move(keys));
+  }
 
   const ServeParams* operator->() const { return &current().params; }
   const ServeParams& operator*() const { return current().params; }
   [[nodiscard]] const Version& current() const { return *current_.load(std::memory_order_acquire); }
 
-  void replace(ServeParams params, Origins origins) {
+  void replace(ServeParams params, Origins origins, ApiKeys keys) {
     const std::scoped_lock lock{mutex_};
-    const Version& latest = versions_.emplace_back(Version{std::move(params), std::move(origins)});
+    const Version& latest = versions_.emplace_back(Version{std::move(params), std::move(origins), std::move(keys)});
     current_.store(&latest, std::memory_order_release);
   }
 

@@ -13,6 +13,8 @@ std::string text_of(const nlohmann::ordered_json& body) {
 // Anthropic's word for what a status says.
 std::string_view anthropic_type_of(int status) {
   switch (status) {
+    case 401:
+      return "authentication_error";
     case 404:
       return "not_found_error";
     case 413:
@@ -29,6 +31,11 @@ std::string_view anthropic_type_of(int status) {
 }
 
 }  // namespace
+
+ErrorShape shape_of(std::string_view path) {
+  if (path.starts_with("/v1/messages")) return ErrorShape::Anthropic;
+  return path == "/v1/responses" ? ErrorShape::Responses : ErrorShape::OpenAi;
+}
 
 std::string error_json(const ApiError& error, ErrorShape shape) {
   nlohmann::ordered_json body;

@@ -19,6 +19,9 @@ struct ApiError {
 // Which API's clients are to understand it; responses differ from the others of OpenAI in events only.
 enum class ErrorShape { OpenAi, Responses, Anthropic };
 
+// Of a path's errors.
+ErrorShape shape_of(std::string_view path);
+
 std::string error_json(const ApiError& error, ErrorShape shape = ErrorShape::OpenAi);
 
 // Says by `x-should-retry`, which OpenAI's SDKs obey, whether to try again; 503 and 429 carry Retry-After.

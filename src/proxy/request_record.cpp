@@ -30,14 +30,15 @@ RequestRecord::~RequestRecord() {
   times.e2e = seconds(arrived_, now);
   const std::int64_t tokens_each = output_tokens / sequences;
   if (tokens_each > 1) times.tpot = seconds(first_token_, last_token_) / static_cast<double>(tokens_each - 1);
-  metrics_.request_finished(outcome_, times, output_tokens);
+  metrics_.request_finished(outcome_, times, output_tokens, tenant);
   log_.info(
-      "request id={} client={} client_id={} path={} model={} outcome={} status={} worker={} rank={} stage={} score={} "
+      "request id={} client={} tenant={} client_id={} path={} model={} outcome={} status={} worker={} rank={} stage={} "
+      "score={} "
       "margin_tokens={} "
       "prompt_tokens={} "
       "output_tokens={} prefill={} arrival_wait_ms={:.1f} prefill_ms={:.1f} pool_wait_ms={:.1f} ttft_ms={:.1f} "
       "tpot_ms={:.2f} e2e_ms={:.1f} reason={}",
-      id, telemetry::log_value(client), telemetry::log_value(client_id), telemetry::log_value(path),
+      id, telemetry::log_value(client), tenant, telemetry::log_value(client_id), telemetry::log_value(path),
       telemetry::log_value(model), telemetry::to_string(outcome_), status_, telemetry::log_value(worker_), rank_,
       where_ ? to_string(where_->stage) : "-", where_ ? where_->score : 0, where_ ? where_->margin.count() : 0,
       prompt_tokens, output_tokens, telemetry::log_value(prefill_), milliseconds(times.arrival_wait),

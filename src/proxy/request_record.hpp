@@ -7,6 +7,7 @@
 #include <string>
 
 #include "net/clock.hpp"
+#include "proxy/api_keys.hpp"
 #include "proxy/dispatcher.hpp"
 #include "telemetry/metrics.hpp"
 
@@ -38,6 +39,7 @@ class RequestRecord {
   std::string id;         // ours, sent to the worker as X-Request-Id
   std::string client;     // its address
   std::string client_id;  // the client's, echoed
+  std::string tenant{kDefaultTenantName};
   std::string path;
   std::string model;
   std::int32_t sequences = 1;

@@ -116,12 +116,15 @@ void AdminParams::visit_params(ParamVisitor& visitor) {
 void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"listen", "Address for clients, as host:port."}, listen);
   visitor.nested({"admin", "The listener for metrics and administration."}, admin);
+  visitor.nested({"keys", "Who may ask, and how much."}, keys);
   visitor.integer_or_auto({"io_threads", "Threads that own connections; auto means the cores less one."}, io_threads,
                           kAuto, {1, 1024});
   visitor.choice({"log_level", "Least severe log lines that are written."}, log_level, kLogLevels);
-  visitor.flag({"reload_on_change",
-                "Whether the configuration file is read again when it has changed; SIGHUP does that at any time."},
-               reload_on_change);
+  visitor.flag(
+      {"reload_on_change",
+       "Whether the configuration file and those that it names are read again when one has changed; SIGHUP does that "
+       "at any time."},
+      reload_on_change);
   visitor.nested({"limits", "Bounds on what clients may send."}, limits);
   visitor.nested({"timeouts", "Longest waits."}, timeouts);
   visitor.nested({"health", "When workers are given requests, and when not."}, health);
@@ -331,6 +334,17 @@ std::vector<std::string> problems_of(const ServeParams& params) {
     }
   }
   return problems;
+}
+
+std::vector<std::string> files_of(const ServeParams& params) {
+  std::vector<std::string> files;
+  if (!params.keys.file.empty()) files.push_back(params.keys.file);
+  return files;
+}
+
+std::optional<std::string> fault_of_files(const ServeParams& params) {
+  if (const auto keys = ApiKeys::load(params.keys); !keys) return keys.error();
+  return std::nullopt;
 }
 
 }  // namespace balanceroute::proxy

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "core/load_model_params.hpp"
 #include "core/params.hpp"
 #include "policy/policy_params.hpp"
+#include "proxy/api_keys.hpp"
 #include "proxy/decision_log.hpp"
 #include "proxy/discovery_params.hpp"
 #include "proxy/health_params.hpp"
@@ -96,6 +98,7 @@ struct AdminParams {
 struct ServeParams {
   std::string listen = "127.0.0.1:8080";
   AdminParams admin;
+  KeysParams keys;
   std::int64_t io_threads = kAuto;
   std::string log_level = "info";
   bool reload_on_change = true;
@@ -113,6 +116,10 @@ std::expected<std::vector<WorkerAddress>, std::string> addresses_of(const Worker
 
 // What no single setting can say: every problem found, each naming its key, value and what was expected.
 std::vector<std::string> problems_of(const ServeParams& params);
+
+// The files that settings name, whose content is in effect as theirs is, and what is wrong with it.
+std::vector<std::string> files_of(const ServeParams& params);
+std::optional<std::string> fault_of_files(const ServeParams& params);
 
 // "host:port" with an IP address, IPv6 in brackets; the error says what is wrong.
 struct ListenAddress {

@@ -44,7 +44,7 @@ std::string failure_text(const std::exception_ptr& failure) {
 // Workers, policies and waits may; what is bound, started or counted by from the start on may not.
 bool may_change_while_running(std::string_view path) {
   if (path == "log_level" || path == "reload_on_change" || path == "limits.waiting_requests" ||
-      path.starts_with("health."))
+      path.starts_with("health.") || path.starts_with("keys."))
     return true;
   if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms")
     return false;
@@ -56,8 +56,8 @@ bool may_change_while_running(std::string_view path) {
 
 }  // namespace
 
-Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins)
-    : params_{std::move(params), std::move(origins)},
+Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins, ApiKeys keys)
+    : params_{std::move(params), std::move(origins), std::move(keys)},
       log_{std::move(log)},
       threads_{thread_count(*params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
@@ -71,7 +71,10 @@ Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origin
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log,
                                                                     Origins origins) {
-  std::unique_ptr<Service> service{new Service{std::move(params), std::move(log), std::move(origins)}};
+  auto keys = ApiKeys::load(params.keys);
+  if (!keys) return std::unexpected(keys.error());
+  std::unique_ptr<Service> service{
+      new Service{std::move(params), std::move(log), std::move(origins), *std::move(keys)}};
   if (const auto built = service->build(); !built) return std::unexpected(built.error());
   return service;
 }
@@ -81,6 +84,7 @@ std::expected<void, std::string> Service::build() {
     auto made = Fleet::make(fleet, *params_, decider_, threads_, *log_);
     if (!made) return std::unexpected(made.error());
     fleets_.push_back(std::move(*made));
+    fleets_.back()->dispatcher().set_tenants(params_.current().keys.tenants());
   }
   client_server_ =
       std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
@@ -147,16 +151,22 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
     return std::unexpected("nothing was changed, because this takes effect only at a start: " + fixed +
                            "; restart the router, or undo it and reload again");
   }
+  auto keys = ApiKeys::load(next.keys);
+  if (!keys) return std::unexpected("nothing was changed: " + keys.error());
+  for (std::string& name : changed_keys(params_.current().keys, *keys)) changed.push_back(std::move(name));
   std::expected<void, std::string> done;
   for (std::size_t f = 0; f < fleets_.size() && done; ++f) {
     decider_.call([&] { done = fleets_[f]->check_change(next.fleets[f]); });
   }
   if (!done) return std::unexpected("nothing was changed: " + done.error());
   for (std::size_t f = 0; f < fleets_.size(); ++f) {
-    decider_.call([&] { fleets_[f]->change(next.fleets[f], next); });
+    decider_.call([&] {
+      fleets_[f]->change(next.fleets[f], next);
+      fleets_[f]->dispatcher().set_tenants(keys->tenants());
+    });
   }
   log_->set_level(spdlog::level::from_str(next.log_level));
-  params_.replace(std::move(next), std::move(origins));
+  params_.replace(std::move(next), std::move(origins), *std::move(keys));
   return changed;
 }
 

@@ -134,6 +134,21 @@ std::vector<MetricFamily> fleet_families(const std::vector<FleetSnapshot>& snaps
   return {waiting, rounds, admissions, policy};
 }
 
+std::vector<MetricFamily> tenant_families(const std::vector<FleetSnapshot>& snapshots) {
+  MetricFamily active = make_family("balanceroute_tenant_active_sequences",
+                                    "Sequences of the tenant on workers and next to be placed.", MetricType::Gauge);
+  MetricFamily parked = make_family("balanceroute_tenant_parked_requests",
+                                    "Requests of the tenant that wait for room in its quota.", MetricType::Gauge);
+  for (const FleetSnapshot& fleet : snapshots) {
+    for (const FleetSnapshot::Tenant& tenant : fleet.tenants) {
+      const std::vector<Label> labels{{"fleet", fleet.fleet}, {"tenant", tenant.name}};
+      add_sample(active, labels, static_cast<double>(tenant.standing.active));
+      add_sample(parked, labels, static_cast<double>(tenant.standing.parked));
+    }
+  }
+  return {active, parked};
+}
+
 std::vector<MetricFamily> prefill_families(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   MetricFamily computing = make_family("balanceroute_prefill_computing_tokens",
                                        "Prompt tokens that the instance was given to compute.", MetricType::Gauge);
@@ -254,6 +269,16 @@ nlohmann::ordered_json score_json(const WorkerKey& key, const WorkerScore& score
           {"score", score.score}};
 }
 
+nlohmann::ordered_json tenant_json(const FleetSnapshot::Tenant& tenant) {
+  nlohmann::ordered_json body{{"name", tenant.name},
+                              {"weight", tenant.standing.terms.weight},
+                              {"max_sequences", nullptr},
+                              {"active_sequences", tenant.standing.active},
+                              {"parked_requests", tenant.standing.parked}};
+  if (tenant.standing.terms.quota != TenantTerms::kNoQuota) body["max_sequences"] = tenant.standing.terms.quota;
+  return body;
+}
+
 nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
   return {{"request", lease.request.id.value()},          {"worker", lease.worker.value()},
           {"state", std::string{to_string(lease.state)}}, {"sequences", lease.request.sequences},
@@ -265,7 +290,7 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   std::vector<MetricFamily> families = worker_families(snapshots);
   for (auto& more : {engine_families(snapshots), group_families(snapshots), fleet_families(snapshots),
-                     prefill_families(service, snapshots)}) {
+                     tenant_families(snapshots), prefill_families(service, snapshots)}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};
@@ -290,6 +315,8 @@ net::HttpResponse ledger_response(const ServiceContext& service, const std::vect
       fleet["workers"].push_back(worker_json(worker, snapshot));
       fleet["workers"].back()["engine_rank"] = service.fleets[f]->address(worker.id).engine_rank;
     }
+    fleet["tenants"] = nlohmann::ordered_json::array();
+    for (const FleetSnapshot::Tenant& tenant : snapshot.tenants) fleet["tenants"].push_back(tenant_json(tenant));
     fleet["leases"] = nlohmann::ordered_json::array();
     for (const LeaseRecord& lease : snapshot.leases) fleet["leases"].push_back(lease_json(lease));
     if (snapshot.prefill) fleet["prefill"] = prefill_json(*snapshot.prefill, service.fleets[f]->prefill_peers());

@@ -58,8 +58,18 @@ std::string_view to_string(Outcome outcome) {
 }
 
 RouterMetrics::RouterMetrics()
-    : unknown_paths_{counter(registry_, "balanceroute_http_unknown_paths_total",
+    : of_tenants_{prometheus::BuildCounter()
+                      .Name("balanceroute_tenant_requests_total")
+                      .Help("Requests that ended, by whose they were and how they ended.")
+                      .Register(registry_)},
+      tokens_of_tenants_{prometheus::BuildCounter()
+                             .Name("balanceroute_tenant_tokens_total")
+                             .Help("Output tokens of finished requests, by whose they were.")
+                             .Register(registry_)},
+      unknown_paths_{counter(registry_, "balanceroute_http_unknown_paths_total",
                              "Requests for paths that the router does not serve.")},
+      unauthorized_{counter(registry_, "balanceroute_http_unauthorized_total",
+                            "Requests refused because their API key is missing or not known.")},
       tokens_{counter(registry_, "balanceroute_stream_tokens_total", "Output tokens of finished requests.")},
       prefill_failures_{counter(registry_, "balanceroute_prefill_failures_total",
                                 "Prefill requests that an instance failed; they are tried again elsewhere.")},
@@ -90,8 +100,11 @@ RouterMetrics::RouterMetrics()
   }
 }
 
-void RouterMetrics::request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens) {
+void RouterMetrics::request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens,
+                                     const std::string& tenant) {
   finished_[static_cast<std::size_t>(outcome)]->Increment();
+  of_tenants_.Add({{"tenant", tenant}, {"outcome", std::string{to_string(outcome)}}}).Increment();
+  tokens_of_tenants_.Add({{"tenant", tenant}}).Increment(static_cast<double>(tokens));
   tokens_.Increment(static_cast<double>(tokens));
   observe(arrival_wait_, times.arrival_wait);
   observe(prefill_, times.prefill);
@@ -103,6 +116,10 @@ void RouterMetrics::request_finished(Outcome outcome, const RequestTimes& times,
 
 void RouterMetrics::unknown_path() {
   unknown_paths_.Increment();
+}
+
+void RouterMetrics::unauthorized() {
+  unauthorized_.Increment();
 }
 
 void RouterMetrics::prefill_failed() {

@@ -3,6 +3,7 @@
 // Leaves out state that is read at scrape time (loads, queues): its owner gives it as families to exposition().
 #pragma once
 
+#include <prometheus/family.h>
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
@@ -48,8 +49,11 @@ class RouterMetrics {
  public:
   RouterMetrics();
 
-  void request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens);
+  // `tenant`: one of those that the router was told of, as they are a label.
+  void request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens, const std::string& tenant);
   void unknown_path();
+  // A request came without a key that is known.
+  void unauthorized();
   // A prefill instance failed a request.
   void prefill_failed();
   // A decode worker failed a request that another leg had prefilled; both legs are tried again.
@@ -66,7 +70,10 @@ class RouterMetrics {
  private:
   prometheus::Registry registry_;
   std::vector<prometheus::Counter*> finished_;  // by outcome
+  prometheus::Family<prometheus::Counter>& of_tenants_;
+  prometheus::Family<prometheus::Counter>& tokens_of_tenants_;
   prometheus::Counter& unknown_paths_;
+  prometheus::Counter& unauthorized_;
   prometheus::Counter& tokens_;
   prometheus::Counter& prefill_failures_;
   prometheus::Counter& kv_losses_;
