@@ -18,7 +18,9 @@ class CheckCommand final : public Command {
   std::expected<void, Failure> run() override {
     const auto loaded = config_.load();
     if (!loaded) return std::unexpected(loaded.error());
-    const auto findings = proxy::check_fleets(loaded->params);
+    const auto keys = proxy::load_keys(loaded->params);
+    if (!keys) return bad_usage(keys.error());
+    const auto findings = proxy::check_fleets(loaded->params, keys->engines);
     print(findings);
     const auto wrong = std::ranges::count(findings, proxy::Verdict::wrong, &proxy::Finding::verdict);
     if (wrong == 0) return {};

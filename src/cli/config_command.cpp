@@ -17,7 +17,7 @@ class ConfigCheck final : public Command {
   std::expected<void, Failure> run() override {
     const auto loaded = config_.load();
     if (!loaded) return std::unexpected(loaded.error());
-    if (const auto fault = proxy::fault_of_files(loaded->params)) return bad_usage(*fault);
+    if (const auto keys = proxy::load_keys(loaded->params); !keys) return bad_usage(keys.error());
     std::cout << config_.file() << ": ok\n";
     return {};
   }

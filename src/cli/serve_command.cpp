@@ -27,7 +27,7 @@ class ServeCommand final : public Command {
     auto loaded = config_.load();
     if (!loaded) return std::unexpected(loaded.error());
     const Termination termination{Termination::Hangup::rereads};
-    if (const auto fault = proxy::fault_of_files(loaded->params)) return bad_usage(*fault);
+    if (const auto keys = proxy::load_keys(loaded->params); !keys) return bad_usage(keys.error());
     proxy::ServeParams params = loaded->params;
     const auto log = telemetry::make_logger("serve", params.log_level);
     log->info("descriptors limit={}", net::raise_descriptor_limit());

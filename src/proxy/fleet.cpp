@@ -69,9 +69,9 @@ std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers) {
 }
 
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
-                                                               net::IoThread& decider, net::IoThreads& threads,
-                                                               spdlog::logger& log) {
-  std::unique_ptr<Fleet> fleet{new Fleet{params, log}};
+                                                               std::string engine_key, net::IoThread& decider,
+                                                               net::IoThreads& threads, spdlog::logger& log) {
+  std::unique_ptr<Fleet> fleet{new Fleet{params, std::move(engine_key), log}};
   auto policy = make_policy(fleet->policy_, {.load_model = params.load_model.model()});
   if (!policy) return std::unexpected(policy.error());
   for (const ModelParams& model : params.models) {
@@ -109,7 +109,7 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   }
   fleet->membership_ = std::make_unique<Membership>(
       MembershipOptions{.fleet = params.name, .groups = specs_of(params.groups), .health = serve.health},
-      *fleet->dispatcher_, fleet->workers_, threads.at(0), log);
+      *fleet->dispatcher_, fleet->workers_, fleet->engine_key_, threads.at(0), log);
   for (const GroupParams& group : params.groups) {
     const auto joined = fleet->membership_->add(group.name, ranks_of(group.workers));
     if (!joined) return std::unexpected(joined.error().message);
@@ -119,8 +119,9 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   return fleet;
 }
 
-Fleet::Fleet(FleetParams params, spdlog::logger& log)
+Fleet::Fleet(FleetParams params, std::string engine_key, spdlog::logger& log)
     : params_{std::move(params)},
+      engine_key_{std::move(engine_key)},
       log_{log},
       policy_{chosen_for(params_.policy, all_wait(params_))},
       dialect_{make_dialect(params_.dialect_kind())},

@@ -15,6 +15,7 @@
 #include "proxy/dialects/dialect.hpp"
 #include "proxy/discovery.hpp"
 #include "proxy/dispatcher.hpp"
+#include "proxy/engine_key.hpp"
 #include "proxy/membership.hpp"
 #include "proxy/prefill_clients.hpp"
 #include "proxy/prefill_dispatcher.hpp"
@@ -34,10 +35,10 @@ std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers);
 //   Threads  clients(i) only on I/O thread i; estimator from any; dispatcher and membership as they say.
 class Fleet {
  public:
-  // `params` has passed problems_of().
+  // `params` has passed problems_of(); `engine_key` is the content of params.engine_key.
   static std::expected<std::unique_ptr<Fleet>, std::string> make(const FleetParams& params, const ServeParams& serve,
-                                                                 net::IoThread& decider, net::IoThreads& threads,
-                                                                 spdlog::logger& log);
+                                                                 std::string engine_key, net::IoThread& decider,
+                                                                 net::IoThreads& threads, spdlog::logger& log);
 
   const std::string& name() const { return params_.name; }
   const FleetParams& params() const { return params_; }
@@ -50,6 +51,7 @@ class Fleet {
   // Ends what runs on the I/O threads by itself, while they still run.
   void stop();
   WorkerClients& clients(std::size_t thread) { return clients_[thread]; }
+  EngineKey& engine_key() { return engine_key_; }
   PromptEstimator& estimator() { return estimator_; }
   TokenProgress& token_progress() { return token_progress_; }
   const WorkerAddress& address(WorkerId worker) const { return workers_.address(worker); }
@@ -82,7 +84,7 @@ class Fleet {
   void change(const FleetParams& next, const ServeParams& serve);
 
  private:
-  Fleet(FleetParams params, spdlog::logger& log);
+  Fleet(FleetParams params, std::string engine_key, spdlog::logger& log);
   std::expected<void, std::string> add_prefill_side(const ServeParams& serve, net::IoThreads& threads);
 
   std::expected<std::unique_ptr<Policy>, std::string> make_fitting(const PolicyParams& chosen) const;
@@ -90,6 +92,7 @@ class Fleet {
   void change_workers(const std::string& group, const GroupParams& before, const GroupParams& after);
 
   FleetParams params_;
+  EngineKey engine_key_;
   spdlog::logger& log_;
   PolicyParams policy_;  // in effect
   WorkerDirectory workers_;

@@ -217,10 +217,12 @@ std::vector<WorkerSpec> prefill_side(const FleetParams& fleet) {
 
 // --- asking ---
 
-net::asio::awaitable<std::optional<std::string>> ask(net::HttpClient& client, std::string_view target, int& status,
-                                                     std::string& fault, net::TimePoint deadline) {
+net::asio::awaitable<std::optional<std::string>> ask(net::HttpClient& client, const EngineKey& key,
+                                                     std::string_view target, int& status, std::string& fault,
+                                                     net::TimePoint deadline) {
   net::HttpRequest request;
   request.target = target;
+  key.sign(request.headers);
   auto call = co_await client.send(request, deadline);
   if (!call) {
     fault = call.error().detail;
@@ -253,25 +255,26 @@ void read_models(const std::string& body, EnginePages& pages) {
 }
 
 // Counts down `answered` however it ends.
-net::asio::awaitable<void> ask_engine(net::IoThread& thread, net::Endpoint endpoint, net::Duration timeout,
-                                      EnginePages& pages, std::latch& answered) {
+net::asio::awaitable<void> ask_engine(net::IoThread& thread, net::Endpoint endpoint, const EngineKey& key,
+                                      net::Duration timeout, EnginePages& pages, std::latch& answered) {
   const std::unique_ptr<std::latch, void (*)(std::latch*)> at_end{&answered,
                                                                   [](std::latch* one) { one->count_down(); }};
   net::HttpClient client{thread, std::move(endpoint), {.connect_timeout = timeout}};
   std::string fault;
   int status = 0;
-  const auto health = co_await ask(client, "/health", pages.health, pages.unreachable, thread.now() + timeout);
+  const auto health = co_await ask(client, key, "/health", pages.health, pages.unreachable, thread.now() + timeout);
   if (!health) co_return;
-  const auto version = co_await ask(client, "/version", status, fault, thread.now() + timeout);
+  const auto version = co_await ask(client, key, "/version", status, fault, thread.now() + timeout);
   if (version && status == 200) read_version(*version, pages);
-  const auto models = co_await ask(client, "/v1/models", status, fault, thread.now() + timeout);
+  const auto models = co_await ask(client, key, "/v1/models", status, fault, thread.now() + timeout);
   if (models && status == 200) read_models(*models, pages);
-  auto metrics = co_await ask(client, "/metrics", status, fault, thread.now() + timeout);
+  auto metrics = co_await ask(client, key, "/metrics", status, fault, thread.now() + timeout);
   if (metrics && status == 200) pages.metrics = *std::move(metrics);
 }
 
 // All of them at once.
-std::vector<EnginePages> ask_engines(const std::vector<WorkerSpec>& workers, net::Duration timeout) {
+std::vector<EnginePages> ask_engines(const std::vector<WorkerSpec>& workers, const EngineKey& key,
+                                     net::Duration timeout) {
   const net::SteadyClock clock;
   net::IoThread thread{"br-check", clock};
   std::vector<EnginePages> pages(workers.size());
@@ -281,7 +284,7 @@ std::vector<EnginePages> ask_engines(const std::vector<WorkerSpec>& workers, net
     thread.start();
     thread.call([&] {
       for (std::size_t i = 0; i < workers.size(); ++i) {
-        tasks.spawn(ask_engine(thread, workers[i].address.endpoint, timeout, pages[i], answered));
+        tasks.spawn(ask_engine(thread, workers[i].address.endpoint, key, timeout, pages[i], answered));
       }
     });
     answered.wait();
@@ -316,18 +319,20 @@ std::vector<Finding> judge_group(const FleetParams& fleet, const GroupParams& gr
   return findings;
 }
 
-std::vector<Finding> check_fleets(const ServeParams& params) {
+std::vector<Finding> check_fleets(const ServeParams& params, const std::vector<std::string>& engine_keys) {
   const auto timeout =
       std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{params.health.timeout_ms});
   FindingList all;
-  for (const FleetParams& fleet : params.fleets) {
+  for (std::size_t f = 0; f < params.fleets.size(); ++f) {
+    const FleetParams& fleet = params.fleets[f];
+    const EngineKey key{engine_keys[f]};
     for (const GroupParams& group : fleet.groups) {
       const std::vector<WorkerSpec> workers = ranks_of(group.workers);
-      const auto found = judge_group(fleet, group, workers, ask_engines(workers, timeout));
+      const auto found = judge_group(fleet, group, workers, ask_engines(workers, key, timeout));
       all.insert(all.end(), found.begin(), found.end());
     }
     const std::vector<WorkerSpec> instances = prefill_side(fleet);
-    const std::vector<EnginePages> pages = ask_engines(instances, timeout);
+    const std::vector<EnginePages> pages = ask_engines(instances, key, timeout);
     for (std::size_t i = 0; i < instances.size(); ++i) {
       judge_reach(instances[i].url, pages[i], all);
       if (!pages[i].unreachable.empty()) continue;

@@ -55,6 +55,7 @@ std::expected<Forwarding::Job, ApiError> Forwarding::read(const net::HttpRequest
   if (key != nullptr) remove_client_keys(job.request.headers);
   if (request.method != "POST") {
     job.fleet = service_.fleets.front().get();
+    job.fleet->engine_key().sign(job.request.headers);
     return job;
   }
   const auto body = read_generation_body(request.body, GenerationKind::Other);
@@ -70,6 +71,7 @@ std::expected<Forwarding::Job, ApiError> Forwarding::read(const net::HttpRequest
     return std::unexpected(
         api_error(404, "model_not_found", "the model '" + body->model + "' is not served here", "model"));
   }
+  job.fleet->engine_key().sign(job.request.headers);
   BodyEdit edit{request.body, *body};
   if (named) job.fleet->rename_model(edit, body->model);
   job.request.body = std::move(edit).apply();

@@ -313,6 +313,7 @@ std::string Generation::callback_url() const {
 net::HttpRequest Generation::leg_request() const {
   net::HttpRequest request = engine_request(exchange_.request(), record_.id);
   if (key_ != nullptr) remove_client_keys(request.headers);
+  fleet_->engine_key().sign(request.headers);
   return request;
 }
 

@@ -41,14 +41,16 @@ std::string what_happened(const std::exception_ptr& failure) {
 }  // namespace
 
 Membership::Membership(MembershipOptions options, Dispatcher& dispatcher, WorkerDirectory& directory,
-                       net::IoThread& probing, spdlog::logger& log)
+                       const EngineKey& key, net::IoThread& probing, spdlog::logger& log)
     : options_{std::move(options)},
       dispatcher_{dispatcher},
       directory_{directory},
       log_{log},
       timer_{dispatcher.decider().timers()},
       prober_{
-          probing, options_.health,
+          probing,
+          options_.health,
+          key,
           [this](const net::Endpoint& endpoint) {
             dispatcher_.decider().dispatch([this, endpoint] { asked(endpoint); });
           },

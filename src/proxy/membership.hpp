@@ -70,9 +70,9 @@ class Membership final : public PlacementObserver {
  public:
   using Workers = std::expected<std::vector<WorkerId>, ApiError>;
 
-  // Probes run on `probing`.
-  Membership(MembershipOptions options, Dispatcher& dispatcher, WorkerDirectory& directory, net::IoThread& probing,
-             spdlog::logger& log);
+  // Probes run on `probing`, signed with `key`.
+  Membership(MembershipOptions options, Dispatcher& dispatcher, WorkerDirectory& directory, const EngineKey& key,
+             net::IoThread& probing, spdlog::logger& log);
   ~Membership() override;
 
   // Workers of the group; those that it has already stay as they are, but are removed no more.

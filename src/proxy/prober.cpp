@@ -36,10 +36,11 @@ struct Prober::Watched {
   bool asking = false;
 };
 
-Prober::Prober(net::IoThread& thread, const HealthParams& params, OnAsk on_ask, OnAnswer on_answer,
-               net::TaskGroup::OnFailure on_failure)
+Prober::Prober(net::IoThread& thread, const HealthParams& params, const EngineKey& key, OnAsk on_ask,
+               OnAnswer on_answer, net::TaskGroup::OnFailure on_failure)
     : thread_{thread},
       params_{params},
+      key_{key},
       on_ask_{std::move(on_ask)},
       on_answer_{std::move(on_answer)},
       tasks_{thread, std::move(on_failure)} {}
@@ -106,6 +107,7 @@ net::asio::awaitable<void> Prober::run(std::shared_ptr<Watched> watched) {
 net::asio::awaitable<std::optional<ProbeAnswer>> Prober::probe(Watched& watched) {
   net::HttpRequest request;
   request.target = "/health";
+  key_.sign(request.headers);
   on_ask_(watched.endpoint);
   const net::TimePoint deadline = thread_.now() + milliseconds(params_.timeout_ms);
   auto call = co_await watched.client.send(request, deadline);
@@ -124,6 +126,7 @@ net::asio::awaitable<std::optional<ProbeAnswer>> Prober::probe(Watched& watched)
 net::asio::awaitable<std::optional<EngineReading>> Prober::read_metrics(Watched& watched, net::TimePoint deadline) {
   net::HttpRequest request;
   request.target = "/metrics";
+  key_.sign(request.headers);
   auto call = co_await watched.client.send(request, deadline);
   if (!call || call->head().status != 200) co_return std::nullopt;
   const auto page = co_await call->read_all(kMetricsBytes, deadline);

@@ -13,6 +13,7 @@
 #include "net/io_thread.hpp"
 #include "net/task_group.hpp"
 #include "proxy/endpoint_health.hpp"
+#include "proxy/engine_key.hpp"
 #include "proxy/engine_metrics.hpp"
 
 namespace balanceroute::proxy {
@@ -33,7 +34,8 @@ class Prober {
   using OnAsk = std::function<void(const net::Endpoint&)>;
   using OnAnswer = std::function<void(const net::Endpoint&, ProbeAnswer)>;
 
-  Prober(net::IoThread& thread, const HealthParams& params, OnAsk on_ask, OnAnswer on_answer,
+  // `key` outlives it.
+  Prober(net::IoThread& thread, const HealthParams& params, const EngineKey& key, OnAsk on_ask, OnAnswer on_answer,
          net::TaskGroup::OnFailure on_failure);
   ~Prober();
   Prober(const Prober&) = delete;
@@ -58,6 +60,7 @@ class Prober {
 
   net::IoThread& thread_;
   HealthParams params_;
+  const EngineKey& key_;
   OnAsk on_ask_;
   OnAnswer on_answer_;
   std::list<std::shared_ptr<Watched>> watched_;

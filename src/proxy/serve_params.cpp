@@ -70,6 +70,7 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
                 "Longest wait, after a slot is freed, for the other departures of the same step; a tenth of the step "
                 "time if that is less."},
                round_delay_ms, {0, 100});
+  visitor.nested({"engine_key", "The key that its engines want; it takes the place of what clients send."}, engine_key);
   visitor.nested_list({"groups", "Groups of decode workers.", true}, groups);
   visitor.nested({"prefill", "The prefill side; none with dialect aggregated."}, prefill);
   visitor.nested({"decision_log", "A log that `balanceroute verify-decisions` decides again."}, decision_log);
@@ -339,12 +340,22 @@ std::vector<std::string> problems_of(const ServeParams& params) {
 std::vector<std::string> files_of(const ServeParams& params) {
   std::vector<std::string> files;
   if (!params.keys.file.empty()) files.push_back(params.keys.file);
+  for (const FleetParams& fleet : params.fleets) {
+    if (!fleet.engine_key.file.empty()) files.push_back(fleet.engine_key.file);
+  }
   return files;
 }
 
-std::optional<std::string> fault_of_files(const ServeParams& params) {
-  if (const auto keys = ApiKeys::load(params.keys); !keys) return keys.error();
-  return std::nullopt;
+std::expected<LoadedKeys, std::string> load_keys(const ServeParams& params) {
+  auto clients = ApiKeys::load(params.keys);
+  if (!clients) return std::unexpected(clients.error());
+  LoadedKeys loaded{.clients = *std::move(clients), .engines = {}};
+  for (std::size_t f = 0; f < params.fleets.size(); ++f) {
+    auto key = read_engine_key(params.fleets[f].engine_key, "fleets[" + std::to_string(f) + "].engine_key");
+    if (!key) return std::unexpected(key.error());
+    loaded.engines.push_back(*std::move(key));
+  }
+  return loaded;
 }
 
 }  // namespace balanceroute::proxy

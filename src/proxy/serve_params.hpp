@@ -14,6 +14,7 @@
 #include "proxy/api_keys.hpp"
 #include "proxy/decision_log.hpp"
 #include "proxy/discovery_params.hpp"
+#include "proxy/engine_key.hpp"
 #include "proxy/health_params.hpp"
 #include "proxy/prefill_params.hpp"
 #include "proxy/token_progress.hpp"
@@ -58,6 +59,7 @@ struct FleetParams {
   PolicyParams policy;
   LoadModelParams load_model;
   double round_delay_ms = 3;
+  EngineKeyParams engine_key;
   std::vector<GroupParams> groups;
   PrefillParams prefill;
   DecisionLogParams decision_log;
@@ -117,9 +119,15 @@ std::expected<std::vector<WorkerAddress>, std::string> addresses_of(const Worker
 // What no single setting can say: every problem found, each naming its key, value and what was expected.
 std::vector<std::string> problems_of(const ServeParams& params);
 
-// The files that settings name, whose content is in effect as theirs is, and what is wrong with it.
+// The files with keys that settings name, which are in effect as the settings are.
 std::vector<std::string> files_of(const ServeParams& params);
-std::optional<std::string> fault_of_files(const ServeParams& params);
+
+// The keys that settings name, read from where they are.
+struct LoadedKeys {
+  ApiKeys clients;
+  std::vector<std::string> engines;  // one for each fleet, empty where there is none
+};
+std::expected<LoadedKeys, std::string> load_keys(const ServeParams& params);
 
 // "host:port" with an IP address, IPv6 in brackets; the error says what is wrong.
 struct ListenAddress {

@@ -44,7 +44,7 @@ std::string failure_text(const std::exception_ptr& failure) {
 // Workers, policies and waits may; what is bound, started or counted by from the start on may not.
 bool may_change_while_running(std::string_view path) {
   if (path == "log_level" || path == "reload_on_change" || path == "limits.waiting_requests" ||
-      path.starts_with("health.") || path.starts_with("keys."))
+      path.starts_with("health.") || path.starts_with("keys.") || path.find("].engine_key.") != std::string_view::npos)
     return true;
   if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms")
     return false;
@@ -71,17 +71,17 @@ Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origin
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log,
                                                                     Origins origins) {
-  auto keys = ApiKeys::load(params.keys);
-  if (!keys) return std::unexpected(keys.error());
+  auto loaded = load_keys(params);
+  if (!loaded) return std::unexpected(loaded.error());
   std::unique_ptr<Service> service{
-      new Service{std::move(params), std::move(log), std::move(origins), *std::move(keys)}};
-  if (const auto built = service->build(); !built) return std::unexpected(built.error());
+      new Service{std::move(params), std::move(log), std::move(origins), std::move(loaded->clients)}};
+  if (const auto built = service->build(loaded->engines); !built) return std::unexpected(built.error());
   return service;
 }
 
-std::expected<void, std::string> Service::build() {
-  for (const FleetParams& fleet : params_->fleets) {
-    auto made = Fleet::make(fleet, *params_, decider_, threads_, *log_);
+std::expected<void, std::string> Service::build(const std::vector<std::string>& engine_keys) {
+  for (std::size_t f = 0; f < params_->fleets.size(); ++f) {
+    auto made = Fleet::make(params_->fleets[f], *params_, engine_keys[f], decider_, threads_, *log_);
     if (!made) return std::unexpected(made.error());
     fleets_.push_back(std::move(*made));
     fleets_.back()->dispatcher().set_tenants(params_.current().keys.tenants());
@@ -151,9 +151,9 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
     return std::unexpected("nothing was changed, because this takes effect only at a start: " + fixed +
                            "; restart the router, or undo it and reload again");
   }
-  auto keys = ApiKeys::load(next.keys);
-  if (!keys) return std::unexpected("nothing was changed: " + keys.error());
-  for (std::string& name : changed_keys(params_.current().keys, *keys)) changed.push_back(std::move(name));
+  auto loaded = load_keys(next);
+  if (!loaded) return std::unexpected("nothing was changed: " + loaded.error());
+  for (std::string& name : changed_keys(params_.current().keys, loaded->clients)) changed.push_back(std::move(name));
   std::expected<void, std::string> done;
   for (std::size_t f = 0; f < fleets_.size() && done; ++f) {
     decider_.call([&] { done = fleets_[f]->check_change(next.fleets[f]); });
@@ -162,11 +162,14 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
   for (std::size_t f = 0; f < fleets_.size(); ++f) {
     decider_.call([&] {
       fleets_[f]->change(next.fleets[f], next);
-      fleets_[f]->dispatcher().set_tenants(keys->tenants());
+      fleets_[f]->dispatcher().set_tenants(loaded->clients.tenants());
     });
+    if (fleets_[f]->engine_key().replace(std::move(loaded->engines[f]))) {
+      changed.push_back("engine key of fleet " + fleets_[f]->name());
+    }
   }
   log_->set_level(spdlog::level::from_str(next.log_level));
-  params_.replace(std::move(next), std::move(origins), *std::move(keys));
+  params_.replace(std::move(next), std::move(origins), std::move(loaded->clients));
   return changed;
 }
 

@@ -37,9 +37,9 @@ class Service {
   // {"listen": "127.0.0.1:8080", "admin": "127.0.0.1:8081"} with the ports that were bound.
   std::string ready_json() const;
 
-  // Puts `next`, which has passed problems_of(), in effect, and what the keys file has now: the paths of the settings
-  // that changed, and the names of the keys. If one of them can only be set at a start, or the file is faulty, nothing
-  // is changed, and the error says which.
+  // Puts `next`, which has passed problems_of(), in effect, and what the files with keys have now: the paths of the
+  // settings that changed, and the names of the keys. If one of them can only be set at a start, or such a file is
+  // faulty, nothing is changed, and the error says which.
   std::expected<std::vector<std::string>, std::string> reload(ServeParams next, Origins origins);
 
   // Readiness fails and nothing new is accepted; true when every running request ended within `longest`.
@@ -47,7 +47,7 @@ class Service {
 
  private:
   Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins, ApiKeys keys);
-  std::expected<void, std::string> build();
+  std::expected<void, std::string> build(const std::vector<std::string>& engine_keys);
   void look_at_workers();
   std::expected<std::uint16_t, std::string> listen(net::HttpServer& server, const std::string& address);
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,6 +25,7 @@ namespace balanceroute::proxy {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -127,7 +129,9 @@ std::string bearer(std::string_view name) {
 
 class ApiKeysTest : public testing::Test {
  protected:
-  ApiKeysTest() : keys_file_{testing::TempDir() + "/br-keys-" + std::to_string(::getpid()) + ".yaml"} {}
+  ApiKeysTest() : keys_file_{testing::TempDir() + "/br-keys-" + std::to_string(::getpid()) + ".yaml"} {
+    params_.health.interval_ms = 0;  // the engine sees nothing but what the test sends
+  }
   ~ApiKeysTest() override {
     service_.reset();
     std::filesystem::remove(keys_file_);
@@ -147,7 +151,6 @@ class ApiKeysTest : public testing::Test {
     params_.admin.listen = "127.0.0.1:0";
     params_.keys.file = keys_file_;
     params_.io_threads = 2;
-    params_.health.interval_ms = 0;
     params_.fleets.resize(1);
     params_.fleets[0].policy.name = "least_tokens";
     params_.fleets[0].groups.resize(1);
@@ -375,6 +378,56 @@ TEST_F(ApiKeysTest, AFaultyFileIsRefusedWhole) {
   EXPECT_THAT(complete("alice"), StartsWith("HTTP/1.1 200 "));
   EXPECT_THAT(complete("bob"), StartsWith("HTTP/1.1 401 "));
   EXPECT_FALSE(Service::start(params_, std::make_shared<spdlog::logger>("test", log_)));
+}
+
+// Law: the engines' own key takes the place of what clients send, on every way to them, with keys and without; another
+// content of its file holds after a reload.
+TEST_F(ApiKeysTest, EnginesSeeTheirOwnKey) {
+  const std::string file = keys_file_ + ".engine";
+  std::ofstream{file} << "engine-secret\n";
+  params_.fleets.resize(1);
+  params_.fleets[0].engine_key.file = file;
+  write_keys({{"alice", ""}});
+  serve(4);
+  const std::string body = R"({"model":"m","prompt":"x","input":"x"})";
+  ask("POST", "/v1/completions", bearer("alice"), body);
+  ask("POST", "/v1/embeddings", bearer("alice"), body);
+  ask("GET", "/v1/models", bearer("alice"));
+  for (const net::HttpRequest& request : engine_.requests()) {
+    EXPECT_EQ(request.headers.find("Authorization"), "Bearer engine-secret") << request.target;
+    EXPECT_EQ(request.headers.count("Authorization"), 1U);
+  }
+  std::ofstream{file} << "two words";
+  const auto refused = service_->reload(params_, {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error(), AllOf(HasSubstr("fleets[0].engine_key.file = "), Not(HasSubstr("two words"))));
+  std::ofstream{file} << "other-secret";
+  const auto changed = service_->reload(params_, {});
+  ASSERT_TRUE(changed) << changed.error();
+  EXPECT_THAT(*changed, testing::ElementsAre("engine key of fleet default"));
+  ask("POST", "/v1/completions", bearer("alice"), body);
+  EXPECT_EQ(engine_.requests().at(3).headers.find("Authorization"), "Bearer other-secret");
+  EXPECT_THAT(http_exchange(service_->admin_port(), "GET", "/config") + log_->text(), Not(HasSubstr("-secret")));
+  std::filesystem::remove(file);
+}
+
+// Law: probes bring the engines' key too.
+TEST_F(ApiKeysTest, ProbesBringTheEnginesKey) {
+  ::setenv("BR_TEST_ENGINE_KEY", "engine-secret", 1);
+  params_.fleets.resize(1);
+  params_.fleets[0].engine_key.variable = "BR_TEST_ENGINE_KEY";
+  keys_file_ = "";
+  params_.health.interval_ms = 1'000;
+  serve(4);
+  ASSERT_TRUE(soon([&] { return engine_.requests().size() >= 2; }));
+  ask("POST", "/v1/completions", bearer("anybody"), R"({"model":"m","prompt":"x"})");
+  std::set<std::string> paths;
+  for (const net::HttpRequest& request : engine_.requests()) {
+    paths.insert(request.target);
+    EXPECT_EQ(request.headers.find("Authorization"), "Bearer engine-secret") << request.target;
+  }
+  EXPECT_THAT(paths, testing::ElementsAre("/health", "/metrics", "/v1/completions"));
+  ::unsetenv("BR_TEST_ENGINE_KEY");
 }
 
 }  // namespace
