@@ -89,6 +89,10 @@ void ApiKeyParams::visit_params(ParamVisitor& visitor) {
   visitor.text(
       {"previous_sha256", "The same of the key before, which is good too while clients change over.", false, true},
       previous_sha256);
+  visitor.integer_or_auto({"requests_per_minute", "Most requests that begin in any 60 seconds. auto is no limit."},
+                          requests_per_minute, kNoLimit, {1, 1'000'000});
+  visitor.integer_or_auto({"max_requests", "Most requests at once, those that wait too. auto is no limit."},
+                          max_requests, kNoLimit, {1, 1'000'000'000});
 }
 
 Sha256 sha256_of(std::string_view text) {

@@ -28,9 +28,13 @@ struct KeysParams {
 
 // One entry of the keys file.
 struct ApiKeyParams {
+  static constexpr std::int64_t kNoLimit = 0;  // "auto"
+
   TenantParams tenant;
   std::string sha256;
   std::string previous_sha256;
+  std::int64_t requests_per_minute = kNoLimit;
+  std::int64_t max_requests = kNoLimit;
 
   void visit_params(ParamVisitor& visitor);
 };

@@ -54,16 +54,33 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     co_return;
   }
 
-  const ApiKeyParams* key = nullptr;
-  if (!open) {
-    const auto known = identify(service_.params.current().keys, exchange.request(), shape_of(path));
-    if (!known) {
-      co_await refuse_unknown(exchange, known.error(), path);
-      co_return;
+  if (open) {
+    if (engines_call) {
+      co_await take_callback(exchange);
+    } else {
+      co_await status_.serve(exchange, path);
     }
-    key = *known;
+    co_return;
   }
+  const auto key = identify(service_.params.current().keys, exchange.request(), shape_of(path));
+  if (!key) {
+    co_await refuse_unknown(exchange, key.error(), path);
+    co_return;
+  }
+  if (*key == nullptr) {
+    co_await serve(exchange, path, nullptr);
+    co_return;
+  }
+  const auto permit = limits_.admit(**key, service_.clock.now());
+  if (!permit) {
+    co_await refuse_more(exchange, permit.error(), path, (*key)->tenant.name);
+    co_return;
+  }
+  co_await serve(exchange, path, *key);
+}
 
+net::asio::awaitable<void> Frontend::serve(net::HttpExchange& exchange, std::string_view path,
+                                           const ApiKeyParams* key) {
   if (path == "/v1/chat/completions") {
     co_await generate(exchange, GenerationKind::ChatCompletion, key);
   } else if (path == "/v1/completions") {
@@ -72,14 +89,10 @@ net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
     co_await generate(exchange, GenerationKind::Response, key);
   } else if (path == "/v1/messages") {
     co_await generate(exchange, GenerationKind::Message, key);
-  } else if (!forwarded.empty()) {
-    co_await forwarding_.forward(exchange, key);
-  } else if (path == "/v1/metaserver") {
-    co_await take_callback(exchange);
   } else if (path == "/v1/models") {
     co_await list_models(exchange, key);
   } else {
-    co_await status_.serve(exchange, path);
+    co_await forwarding_.forward(exchange, key);
   }
 }
 
@@ -89,6 +102,19 @@ net::asio::awaitable<void> Frontend::refuse_unknown(net::HttpExchange& exchange,
   service_.log.info("unauthorized client={} path={} reason={}", exchange.peer(), telemetry::log_value(path),
                     error.code);
   co_await exchange.respond(unauthorized(error, shape_of(path)));
+}
+
+net::asio::awaitable<void> Frontend::refuse_more(net::HttpExchange& exchange, const LimitReached& reached,
+                                                 std::string_view path, const std::string& tenant) {
+  const std::string limit{to_string(reached.limit)};
+  service_.metrics.limited(tenant, limit);
+  service_.log.info("limited client={} tenant={} path={} limit={}", exchange.peer(), tenant, telemetry::log_value(path),
+                    limit);
+  ApiError error = api_error(429, "rate_limit_exceeded",
+                             "the API key has reached its limit of " + limit + "; try again in " +
+                                 std::to_string(reached.retry_after.count()) + " s");
+  error.retry_after = reached.retry_after;
+  co_await exchange.respond(error_response(error, shape_of(path)));
 }
 
 net::asio::awaitable<void> Frontend::generate(net::HttpExchange& exchange, GenerationKind kind,

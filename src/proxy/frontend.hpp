@@ -7,12 +7,14 @@
 #include "net/server.hpp"
 #include "proxy/forwarding.hpp"
 #include "proxy/generation.hpp"
+#include "proxy/request_limits.hpp"
 #include "proxy/status_routes.hpp"
 
 namespace balanceroute::proxy {
 
 // Frontend answers clients.
-//   Threads  handle() on any I/O thread.
+//   Keys     where there are some, every path but those of health and metrics, and the one that engines call, needs
+//   one. Threads  handle() on any I/O thread.
 class Frontend {
  public:
   Frontend(ServiceContext& service, StatusRoutes& status) : service_{service}, status_{status}, forwarding_{service} {}
@@ -21,7 +23,10 @@ class Frontend {
 
  private:
   net::asio::awaitable<void> refuse_unknown(net::HttpExchange& exchange, const ApiError& error, std::string_view path);
+  net::asio::awaitable<void> refuse_more(net::HttpExchange& exchange, const LimitReached& reached,
+                                         std::string_view path, const std::string& tenant);
   // `key`: whose request it is, where keys are needed.
+  net::asio::awaitable<void> serve(net::HttpExchange& exchange, std::string_view path, const ApiKeyParams* key);
   net::asio::awaitable<void> generate(net::HttpExchange& exchange, GenerationKind kind, const ApiKeyParams* key);
   // A decode engine asks for the prefill of a request that it has (dialect ascend_layerwise).
   net::asio::awaitable<void> take_callback(net::HttpExchange& exchange);
@@ -30,6 +35,7 @@ class Frontend {
   ServiceContext& service_;
   StatusRoutes& status_;
   Forwarding forwarding_;
+  RequestLimits limits_;
 };
 
 }  // namespace balanceroute::proxy

@@ -54,7 +54,7 @@ std::string error_json(const ApiError& error, ErrorShape shape) {
 net::HttpResponse error_response(const ApiError& error, ErrorShape shape) {
   net::HttpResponse response = net::json_response(error.status, error_json(error, shape));
   const bool busy = error.status == 429 || error.status == 503;
-  if (busy) response.headers.add("Retry-After", "1");
+  if (busy) response.headers.add("Retry-After", std::to_string(error.retry_after.count()));
   response.headers.add("x-should-retry", busy || error.status == 502 ? "true" : "false");
   return response;
 }

@@ -1,6 +1,7 @@
 // openai_error.hpp - errors as clients of OpenAI's and Anthropic's APIs expect them.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@ struct ApiError {
   std::string_view code;  // ours, stable, one word for each cause
   std::string message;
   std::string param{};
+  std::chrono::seconds retry_after{1};  // of 429 and 503
 };
 
 // Which API's clients are to understand it; responses differ from the others of OpenAI in events only.

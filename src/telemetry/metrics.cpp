@@ -66,6 +66,10 @@ RouterMetrics::RouterMetrics()
                              .Name("balanceroute_tenant_tokens_total")
                              .Help("Output tokens of finished requests, by whose they were.")
                              .Register(registry_)},
+      limited_{prometheus::BuildCounter()
+                   .Name("balanceroute_tenant_limited_total")
+                   .Help("Requests refused because their API key has reached a limit, by whose they were and which.")
+                   .Register(registry_)},
       unknown_paths_{counter(registry_, "balanceroute_http_unknown_paths_total",
                              "Requests for paths that the router does not serve.")},
       unauthorized_{counter(registry_, "balanceroute_http_unauthorized_total",
@@ -120,6 +124,10 @@ void RouterMetrics::unknown_path() {
 
 void RouterMetrics::unauthorized() {
   unauthorized_.Increment();
+}
+
+void RouterMetrics::limited(const std::string& tenant, const std::string& limit) {
+  limited_.Add({{"tenant", tenant}, {"limit", limit}}).Increment();
 }
 
 void RouterMetrics::prefill_failed() {

@@ -54,6 +54,8 @@ class RouterMetrics {
   void unknown_path();
   // A request came without a key that is known.
   void unauthorized();
+  // A request was refused because its key has reached the limit of that name.
+  void limited(const std::string& tenant, const std::string& limit);
   // A prefill instance failed a request.
   void prefill_failed();
   // A decode worker failed a request that another leg had prefilled; both legs are tried again.
@@ -72,6 +74,7 @@ class RouterMetrics {
   std::vector<prometheus::Counter*> finished_;  // by outcome
   prometheus::Family<prometheus::Counter>& of_tenants_;
   prometheus::Family<prometheus::Counter>& tokens_of_tenants_;
+  prometheus::Family<prometheus::Counter>& limited_;
   prometheus::Counter& unknown_paths_;
   prometheus::Counter& unauthorized_;
   prometheus::Counter& tokens_;

@@ -380,6 +380,35 @@ TEST_F(ApiKeysTest, AFaultyFileIsRefusedWhole) {
   EXPECT_FALSE(Service::start(params_, std::make_shared<spdlog::logger>("test", log_)));
 }
 
+// Law: a key's requests are bounded at once and by the minute; who is refused is told when to come back, in the words
+// of the API that was asked, and others are let in.
+TEST_F(ApiKeysTest, LimitsOfAKeyHold) {
+  write_keys({{"few", "max_requests: 2"}, {"slow", "requests_per_minute: 3"}});
+  serve(8);
+  engine_.hold();
+  begin("few", 'f');
+  begin("few", 'f');
+  ASSERT_TRUE(soon([&] { return engine_.order() == "ff"; }));
+  const std::string refused = complete("few");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(refused, HasSubstr("\r\nRetry-After: 1\r\n"));
+  const auto error = nlohmann::json::parse(body_of(refused))["error"];
+  EXPECT_EQ(error["type"], "rate_limit_error");
+  EXPECT_EQ(error["code"], "rate_limit_exceeded");
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("max_requests"));
+  engine_.open();
+  ASSERT_TRUE(soon([&] { return complete("few").starts_with("HTTP/1.1 200 "); }));
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(complete("slow"), StartsWith("HTTP/1.1 200 "));
+  const std::string late = ask("POST", "/v1/messages", bearer("slow"), "{}");
+  EXPECT_THAT(late, StartsWith("HTTP/1.1 429 "));
+  EXPECT_THAT(late, testing::ContainsRegex("\r\nRetry-After: (59|60)\r\n"));
+  EXPECT_EQ(nlohmann::json::parse(body_of(late))["error"]["type"], "rate_limit_error");
+  EXPECT_THAT(complete("few"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(ask("GET", "/metrics", ""),
+              HasSubstr("balanceroute_tenant_limited_total{limit=\"requests_per_minute\",tenant=\"slow\"} 1\n"));
+  EXPECT_THAT(log_->text(), HasSubstr("limited client=127.0.0.1 tenant=slow path=/v1/messages limit=requests_per_min"));
+}
+
 // Law: the engines' own key takes the place of what clients send, on every way to them, with keys and without; another
 // content of its file holds after a reload.
 TEST_F(ApiKeysTest, EnginesSeeTheirOwnKey) {
