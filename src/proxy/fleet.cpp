@@ -210,6 +210,11 @@ void Fleet::change_workers(const std::string& group, const GroupParams& before, 
   }
 }
 
+void Fleet::set_tenants(const std::vector<TenantParams>& tenants) {
+  dispatcher_->set_tenants(tenants);
+  if (prefills_) prefills_->set_tenants(tenants);
+}
+
 void Fleet::worker_failed(WorkerId worker, const net::NetError& fault) {
   if (fault.fault == net::NetFault::Cancelled) return;
   const bool unreachable = fault.fault == net::NetFault::Connect || fault.fault == net::NetFault::Resolve;
@@ -224,7 +229,9 @@ void Fleet::worker_answered(WorkerId worker, int status) {
 FleetSnapshot Fleet::snapshot(bool with_leases) {
   FleetSnapshot out = dispatcher_->snapshot(with_leases);
   out.members = membership_->statuses();
-  if (prefills_) out.prefill = prefills_->snapshot(with_leases);
+  if (!prefills_) return out;
+  out.prefill = prefills_->snapshot(with_leases);
+  for (FleetSnapshot::Tenant& tenant : out.tenants) tenant.standing.parked += prefills_->parked(tenant.name);
   return out;
 }
 

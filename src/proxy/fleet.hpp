@@ -73,6 +73,8 @@ class Fleet {
   void worker_failed(WorkerId worker, const net::NetError& fault);
   void worker_answered(WorkerId worker, int status);
 
+  // On the deciding thread, or before it runs: who shares it from now on.
+  void set_tenants(const std::vector<TenantParams>& tenants);
   // On the deciding thread: what it is now, what decides, and a change of that.
   FleetSnapshot snapshot(bool with_leases);
   const PolicyParams& policy() const { return policy_; }

@@ -46,8 +46,9 @@ Failure kv_dropped() {
 // An instance for the prompt, with the claim that holds it.
 net::asio::awaitable<std::expected<PrefillId, Failure>> Generation::prefill_instance(Turn turn,
                                                                                      std::optional<PrefillId> avoid) {
-  const Tokens work = prompt_size() * body_.prompts;
-  claim_ = std::make_shared<std::optional<PrefillClaim>>(fleet_->prefills()->request(thread(), work, turn, avoid));
+  PrefillWork work{.tokens = prompt_size() * body_.prompts, .sequences = body_.sequences, .tenant = record_.tenant};
+  claim_ = std::make_shared<std::optional<PrefillClaim>>(
+      fleet_->prefills()->request(thread(), std::move(work), turn, avoid));
   const auto instance = co_await (*claim_)->assigned(after(service_.params->timeouts.admission_ms));
   if (!instance) co_return std::unexpected(failure_of(instance.error()));
   record_.prefill_begun(fleet_->peer(*instance).endpoint.authority());

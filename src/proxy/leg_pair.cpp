@@ -49,7 +49,7 @@ net::asio::awaitable<PrefillOutcome> prefill_called_for(SharedClaim claim, Prefi
   std::optional<PrefillId> failed;
   PrefillOutcome outcome;
   for (std::int64_t attempt = 0; attempt <= job.retries; ++attempt) {
-    claim->emplace(job.fleet.prefills()->request(job.thread, job.prompt, Turn::Next, failed));
+    claim->emplace(job.fleet.prefills()->request(job.thread, {.tokens = job.prompt}, Turn::Next, failed));
     const auto instance = co_await (*claim)->assigned(job.deadline);
     if (!instance) co_return without_instance(instance.error());
     net::HttpRequest request = job.request;

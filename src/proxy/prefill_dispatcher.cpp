@@ -78,14 +78,31 @@ PrefillDispatcher::PrefillDispatcher(Dispatcher& dispatcher, const PrefillOption
 
 PrefillDispatcher::~PrefillDispatcher() = default;
 
-PrefillClaim PrefillDispatcher::request(net::IoThread& home, Tokens work, Turn turn, std::optional<PrefillId> avoid) {
+PrefillClaim PrefillDispatcher::request(net::IoThread& home, PrefillWork work, Turn turn,
+                                        std::optional<PrefillId> avoid) {
   const RequestId id{next_request_.fetch_add(1, std::memory_order_relaxed)};
   auto state = std::make_shared<State>(home, id);
   live_.fetch_add(1, std::memory_order_relaxed);
-  decider_.dispatch([this, id, state, work, turn, avoid] {
-    submit(id, {.state = state, .work = work, .turn = turn, .avoid = avoid, .lease = {}});
+  decider_.dispatch([this, id, state, work = std::move(work), turn, avoid] {
+    submit(id,
+           {.state = state,
+            .request = {.id = id, .prompt = work.tokens, .sequences = work.sequences},
+            .turn = turn,
+            .avoid = avoid,
+            .lease = {}},
+           work.tenant);
   });
   return PrefillClaim{*this, std::move(state)};
+}
+
+void PrefillDispatcher::set_tenants(const std::vector<TenantParams>& tenants) {
+  tenants_.follow(tenants, eligibility_);
+  dispatch();
+}
+
+std::size_t PrefillDispatcher::parked(std::string_view tenant) const {
+  const auto known = tenants_.known().find(tenant);
+  return eligibility_.standing(known == tenants_.known().end() ? kDefaultTenant : known->second.id).parked;
 }
 
 namespace {
@@ -100,15 +117,31 @@ void answer(const std::shared_ptr<State>& state, std::expected<PrefillId, Placem
 
 }  // namespace
 
-void PrefillDispatcher::submit(RequestId id, Entry entry) {
-  if (waiting_ >= options_.waiting_limit && entry.turn == Turn::InOrder) {
+void PrefillDispatcher::submit(RequestId id, Entry entry, const std::string& tenant) {
+  tenants_.mark(entry.request, tenant);
+  if (entry.turn == Turn::Next) {
+    eligibility_.joined(entry.request);
+    entry.counts = true;
+    next_.push_back(id);
+  } else if (waiting_ >= options_.waiting_limit) {
     answer(entry.state, std::unexpected(PlacementError::QueueFull));
     return;
+  } else if (eligibility_.obstacle(entry.request)) {
+    answer(entry.state, std::unexpected(PlacementError::ExceedsQuota));
+    return;
+  } else if (eligibility_.enters(entry.request)) {
+    enter(entry.request);
   }
   ++waiting_;
-  (entry.turn == Turn::Next ? next_ : in_order_).push_back(id);
   entries_.emplace(id, std::move(entry));
   dispatch();
+}
+
+// It has room in its tenant's quota: its turn comes.
+void PrefillDispatcher::enter(const Request& request) {
+  Candidate candidate{.request = request, .weight = request.prompt, .serial = next_serial_++};
+  eligibility_.give_turn(candidate);
+  in_order_.insert(candidate);
 }
 
 void PrefillDispatcher::computed(RequestId id, Tokens prompt) {
@@ -143,7 +176,8 @@ void PrefillDispatcher::leave(RequestId id) {
   live_.fetch_sub(1, std::memory_order_relaxed);
   const auto found = entries_.find(id);
   if (found == entries_.end()) return;
-  if (found->second.state) --waiting_;
+  if (found->second.state) stop_waiting(id, found->second);
+  if (found->second.counts) eligibility_.left(found->second.request);
   end_in_flight(found->second);
   book_.set_now(decider_.now());
   entries_.erase(found);
@@ -154,29 +188,57 @@ void PrefillDispatcher::end_in_flight(Entry& entry) {
   if (entry.lease.live() && !entry.lease.holds_kv()) --in_flight_;
 }
 
+// Takes back what waits; its tenant has nothing of it any more.
+void PrefillDispatcher::stop_waiting(RequestId id, Entry& entry) {
+  --waiting_;
+  if (entry.turn == Turn::Next) return;  // it counts until it leaves
+  if (const auto position = in_order_.find(id)) {
+    eligibility_.withdrawn(in_order_.candidates()[*position]);
+    in_order_.erase(*position);
+  } else {
+    eligibility_.withdraw_parked(id);
+  }
+}
+
 // Gives instances to as many as may have one now.
 void PrefillDispatcher::dispatch() {
   book_.set_now(decider_.now());
   if (waiting_ > 0 && !book_.any_ready()) refuse_all();
-  while (give_next(next_)) {
+  while (const auto released = eligibility_.release_parked()) enter(*released);
+  while (give_next()) {
   }
-  while (dispatcher_.pool_state().waiting + in_flight_ < pool_target() && give_next(in_order_)) {
+  while (dispatcher_.pool_state().waiting + in_flight_ < pool_target() && give_in_order()) {
   }
   watch();
 }
 
-// False when nobody waits in the queue or no instance has room for the first of it.
-bool PrefillDispatcher::give_next(std::deque<RequestId>& queue) {
+// False when nobody waits to be next or no instance has room for the first of them.
+bool PrefillDispatcher::give_next() {
   const auto waits = [this](RequestId id) {
     const auto found = entries_.find(id);
     return found != entries_.end() && found->second.state;
   };
-  while (!queue.empty() && !waits(queue.front())) queue.pop_front();
-  if (queue.empty()) return false;
-  Entry& entry = entries_.at(queue.front());
-  auto lease = book_.take(entry.work, entry.avoid);
+  while (!next_.empty() && !waits(next_.front())) next_.pop_front();
+  if (next_.empty() || !give(entries_.at(next_.front()))) return false;
+  next_.pop_front();
+  return true;
+}
+
+// The same of those whose turns come in order.
+bool PrefillDispatcher::give_in_order() {
+  if (in_order_.empty()) return false;
+  const Candidate candidate = in_order_.candidates().front();
+  Entry& entry = entries_.at(candidate.request.id);
+  if (!give(entry)) return false;
+  entry.counts = true;
+  eligibility_.served(candidate);
+  in_order_.erase(0);
+  return true;
+}
+
+bool PrefillDispatcher::give(Entry& entry) {
+  auto lease = book_.take(entry.request.prompt, entry.avoid);
   if (!lease) return false;
-  queue.pop_front();
   entry.lease = std::move(*lease);
   entry.since = decider_.now();
   --waiting_;
@@ -186,14 +248,12 @@ bool PrefillDispatcher::give_next(std::deque<RequestId>& queue) {
 }
 
 void PrefillDispatcher::refuse_all() {
-  for (std::deque<RequestId>* queue : {&next_, &in_order_}) {
-    for (const RequestId id : std::exchange(*queue, {})) {
-      const auto found = entries_.find(id);
-      if (found == entries_.end() || !found->second.state) continue;
-      --waiting_;
-      answer(std::exchange(found->second.state, nullptr), std::unexpected(PlacementError::NoPrefillReady));
-    }
+  for (auto& [id, entry] : entries_) {
+    if (!entry.state) continue;
+    stop_waiting(id, entry);
+    answer(std::exchange(entry.state, nullptr), std::unexpected(PlacementError::NoPrefillReady));
   }
+  next_.clear();
 }
 
 std::size_t PrefillDispatcher::pool_target() const {

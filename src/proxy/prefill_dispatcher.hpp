@@ -1,4 +1,5 @@
-// prefill_dispatcher.hpp - the prefill dispatcher: requests wait here for a prefill instance, in order of arrival.
+// prefill_dispatcher.hpp - the prefill dispatcher: requests wait here for a prefill instance, in the order of their
+// turns.
 //
 // Prefilled requests wait for a decode worker in the pool, and their KV waits with them; so under overload requests
 // wait here, where they cost nothing, and only as many are prefilled as the pool can use.
@@ -14,6 +15,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/eligibility.hpp"
+#include "core/pool.hpp"
+#include "core/tenants.hpp"
 #include "net/event.hpp"
 #include "net/io_thread.hpp"
 #include "proxy/dispatcher.hpp"
@@ -64,18 +68,33 @@ enum class Turn : std::uint8_t {
   Next      // as soon as an instance has room: its worker waits for it, or it has had its turn before
 };
 
+// What a request wants of an instance.
+struct PrefillWork {
+  Tokens tokens;               // to compute
+  std::int32_t sequences = 1;  // that will be decoded
+  std::string tenant{};        // by name; an unknown one is the default tenant
+};
+
 // PrefillDispatcher gives requests of one fleet to its prefill instances, on the deciding thread.
 //   Gate     requests in order get an instance while those in flight and those in the pool are fewer than pool_target:
 //            enough for the policy to choose from, and never more than will be admitted in half the hold limit.
-//   Threads  request() from I/O threads; snapshot() on the deciding thread. Must outlive its claims.
+//   Turns    as in front of workers (Eligibility): by class, then weighted fair share between tenants by prompt tokens,
+//            then arrival. What is beyond its tenant's quota waits apart, so that no KV is held for what could not be
+//            decoded.
+//   Threads  request() from I/O threads; the others on the deciding thread. Must outlive its claims.
 class PrefillDispatcher {
  public:
   // `dispatcher` tells the state of the pool; it must outlive this object's requests.
   PrefillDispatcher(Dispatcher& dispatcher, const PrefillOptions& options);
   ~PrefillDispatcher();
 
-  // `work`: tokens to compute. `avoid`: the instance that failed the request before.
-  PrefillClaim request(net::IoThread& home, Tokens work, Turn turn, std::optional<PrefillId> avoid = {});
+  // `avoid`: the instance that failed the request before.
+  PrefillClaim request(net::IoThread& home, PrefillWork work, Turn turn, std::optional<PrefillId> avoid = {});
+
+  // Who shares the fleet from now on; also before threads run.
+  void set_tenants(const std::vector<TenantParams>& tenants);
+  // Requests of the tenant that wait for room in its quota.
+  std::size_t parked(std::string_view tenant) const;
 
   // `with_leases` lists every lease.
   PrefillSnapshot snapshot(bool with_leases) const;
@@ -88,21 +107,26 @@ class PrefillDispatcher {
 
   struct Entry {
     std::shared_ptr<State> state;  // until it is answered
-    Tokens work{0};
+    Request request;               // its prompt is the work
+    bool counts = false;           // among its tenant's sequences: it has an instance, or is the next to have one
     Turn turn = Turn::InOrder;
     std::optional<PrefillId> avoid;
     PrefillLease lease;
     net::TimePoint since{};  // when it got its instance
   };
 
-  void submit(RequestId id, Entry entry);
+  void submit(RequestId id, Entry entry, const std::string& tenant);
+  void enter(const Request& request);
   void computed(RequestId id, Tokens prompt);
   void fetched(RequestId id);
   void failed(RequestId id);
   void leave(RequestId id);
   void dispatch();
-  bool give_next(std::deque<RequestId>& queue);
+  bool give_next();
+  bool give_in_order();
+  bool give(Entry& entry);
   void refuse_all();
+  void stop_waiting(RequestId id, Entry& entry);
   void end_in_flight(Entry& entry);
   std::size_t pool_target() const;
   void watch();
@@ -112,8 +136,11 @@ class PrefillDispatcher {
   PrefillOptions options_;
   PrefillBook book_;
   std::unordered_map<RequestId, Entry> entries_;
-  std::deque<RequestId> in_order_;  // may hold requests that have left
-  std::deque<RequestId> next_;      // the same
+  Tenants tenants_;
+  Eligibility eligibility_;
+  Pool in_order_;
+  std::uint64_t next_serial_ = 0;
+  std::deque<RequestId> next_;  // may hold requests that have left
   std::size_t waiting_ = 0;
   std::size_t in_flight_ = 0;
   double prefill_seconds_ = 0;

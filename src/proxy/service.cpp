@@ -84,7 +84,7 @@ std::expected<void, std::string> Service::build(const std::vector<std::string>& 
     auto made = Fleet::make(params_->fleets[f], *params_, engine_keys[f], decider_, threads_, *log_);
     if (!made) return std::unexpected(made.error());
     fleets_.push_back(std::move(*made));
-    fleets_.back()->dispatcher().set_tenants(params_.current().keys.tenants());
+    fleets_.back()->set_tenants(params_.current().keys.tenants());
   }
   client_server_ =
       std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
@@ -162,7 +162,7 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
   for (std::size_t f = 0; f < fleets_.size(); ++f) {
     decider_.call([&] {
       fleets_[f]->change(next.fleets[f], next);
-      fleets_[f]->dispatcher().set_tenants(loaded->clients.tenants());
+      fleets_[f]->set_tenants(loaded->clients.tenants());
     });
     if (fleets_[f]->engine_key().replace(std::move(loaded->engines[f]))) {
       changed.push_back("engine key of fleet " + fleets_[f]->name());

@@ -87,8 +87,9 @@ class HoldingEngine {
       const std::unique_ptr<net::Event, decltype(leave)> at_end{&opened, leave};
       co_await opened.wait();
     }
-    co_await exchange.respond(net::json_response(
-        200, R"({"object":"list","data":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}})"));
+    co_await exchange.respond(
+        net::json_response(200, R"({"object":"list","data":[],"kv_transfer_params":{"remote_engine_id":"e"},)"
+                                R"("usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}})"));
   }
 
   std::mutex mutex_;
@@ -457,6 +458,58 @@ TEST_F(ApiKeysTest, ProbesBringTheEnginesKey) {
   }
   EXPECT_THAT(paths, testing::ElementsAre("/health", "/metrics", "/v1/completions"));
   ::unsetenv("BR_TEST_ENGINE_KEY");
+}
+
+// A fleet whose prompts another engine computes, of which the pool has use for two at a time.
+class PrefilledKeysTest : public ApiKeysTest {
+ protected:
+  PrefilledKeysTest() {
+    params_.fleets.resize(1);
+    params_.fleets[0].dialect = "vllm_nixl";
+    params_.fleets[0].prefill.instances.push_back({.url = prefill_.url()});
+  }
+  ~PrefilledKeysTest() override { service_.reset(); }
+
+  HoldingEngine prefill_;
+};
+
+// Law: where requests wait for a prefill engine, they do so in the order of their classes too.
+TEST_F(PrefilledKeysTest, AHigherClassIsPrefilledFirst) {
+  write_keys({{"batch", "priority: -1"}, {"plain", ""}, {"urgent", "priority: 5"}});
+  serve(1);
+  prefill_.hold();
+  for (int i = 0; i < 2; ++i) begin("batch", '-');
+  ASSERT_TRUE(soon([&] { return prefill_.order() == "--"; }));
+  for (int i = 0; i < 3; ++i) begin("batch", 'b');
+  for (int i = 0; i < 3; ++i) begin("plain", 'p');
+  for (int i = 0; i < 3; ++i) begin("urgent", 'u');
+  ASSERT_TRUE(soon([&] { return fleet()["prefill"]["requests_waiting"] == 9; }));
+  prefill_.open();
+  ASSERT_TRUE(soon([&] { return prefill_.order().size() == 11; }));
+  EXPECT_EQ(prefill_.order(), "--uuupppbbb");
+  EXPECT_TRUE(soon([&] { return fleet()["requests_live"] == 0 && fleet()["prefill"]["requests_live"] == 0; }));
+}
+
+// Law: a key's quota holds before prefill, so that no KV waits for what may not be decoded yet; who leaves meanwhile
+// leaves nothing behind.
+TEST_F(PrefilledKeysTest, QuotasHoldBeforePrefill) {
+  write_keys({{"bounded", "max_sequences: 1"}, {"free", ""}});
+  serve(4);
+  engine_.hold();
+  begin("bounded", 'b');
+  ASSERT_TRUE(soon([&] { return engine_.order() == "b"; }));
+  for (int i = 0; i < 3; ++i) begin("bounded", 'b');
+  ASSERT_TRUE(soon([&] { return tenant("bounded")["parked_requests"] == 3; }));
+  clients_.back().close();
+  ASSERT_TRUE(soon([&] { return tenant("bounded")["parked_requests"] == 2; }));
+  for (int i = 0; i < 3; ++i) begin("free", 'f');
+  ASSERT_TRUE(soon([&] { return engine_.order() == "bfff"; })) << engine_.order();
+  EXPECT_EQ(prefill_.order(), "bfff");
+  const std::string refused = begin("bounded", 'x', 2).read_to_end();
+  EXPECT_THAT(refused, HasSubstr("exceeds_quota"));
+  engine_.open();
+  EXPECT_TRUE(soon([&] { return fleet()["requests_live"] == 0 && fleet()["prefill"]["requests_live"] == 0; }));
+  EXPECT_EQ(prefill_.order(), "bfffbb");
 }
 
 }  // namespace
