@@ -103,6 +103,12 @@ asio::awaitable<std::expected<HttpRequest, int>> Connection::read_request() {
     }
     input_.erase(0, *used);
     if (reader.done()) co_return std::move(reader.request());
+    if (!continued && reader.head_done() && !options().wants_body(reader.request())) {
+      HttpRequest head = std::move(reader.request());
+      head.body.clear();
+      head.keep_alive = false;
+      co_return head;
+    }
     if (reader.expects_continue() && !std::exchange(continued, true)) send("HTTP/1.1 100 Continue\r\n\r\n");
     const bool more = co_await read_more(deadline);
     if (!more) co_return std::unexpected(client_left_ || broken_ ? 0 : 408);

@@ -85,6 +85,9 @@ struct ServerOptions {
   std::function<HttpResponse(int status, std::string_view detail)> error_response = [](int status, auto detail) {
     return text_response(status, std::string{detail} + "\n");
   };
+  // Whether the handler wants the body that comes after such a head. If not it is asked at once, with the head alone,
+  // and the connection is closed after its answer.
+  std::function<bool(const HttpRequest& head)> wants_body = [](const HttpRequest&) { return true; };
   // Told about what has no request to report it: accept failures, exceptions that leave a handler.
   std::function<void(std::string_view)> log_failure = [](std::string_view) {};
 };

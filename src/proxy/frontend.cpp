@@ -2,7 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "proxy/authentication.hpp"
 #include "proxy/dialects/layerwise_dialect.hpp"
@@ -18,50 +21,61 @@ ApiError client_error(int status, std::string_view code, std::string message) {
   return {status, "invalid_request_error", code, std::move(message)};
 }
 
+struct Route {
+  std::string_view path;
+  bool posts;
+};
+
+constexpr std::string_view kMetaserver = "/v1/metaserver";
+constexpr std::array kRoutes{Route{"/v1/chat/completions", true}, Route{"/v1/completions", true},
+                             Route{"/v1/responses", true},        Route{"/v1/messages", true},
+                             Route{"/v1/models", false},          Route{kMetaserver, true}};
+
+// Needs no key: health and metrics, and what engines call with the random number of a request that they were sent.
+bool is_open(std::string_view path) {
+  return path == kMetaserver || (StatusRoutes::has(path) && Forwarding::method_of(path).empty());
+}
+
 }  // namespace
 
 net::asio::awaitable<void> Frontend::handle(net::HttpExchange& exchange) {
-  const std::string& method = exchange.request().method;
   const std::string_view path = without_final_slash(exchange.request().path());
-  const bool read = method == "GET" || method == "HEAD";
+  if (auto refusal = misdirected(exchange.request(), path)) {
+    co_await exchange.respond(std::move(*refusal));
+  } else if (path == kMetaserver) {
+    co_await take_callback(exchange);
+  } else if (is_open(path)) {
+    co_await status_.serve(exchange, path);
+  } else {
+    co_await serve_client(exchange, path);
+  }
+}
 
-  struct Route {
-    std::string_view path;
-    bool posts;
-  };
-  static constexpr std::array kRoutes{Route{"/v1/chat/completions", true}, Route{"/v1/completions", true},
-                                      Route{"/v1/responses", true},        Route{"/v1/messages", true},
-                                      Route{"/v1/models", false},          Route{"/v1/metaserver", true}};
+bool Frontend::wants_body(const net::HttpRequest& head) const {
+  const std::string_view path = without_final_slash(head.path());
+  return is_open(path) || identify(service_.params.current().keys, head, shape_of(path)).has_value();
+}
+
+// What is not served here, or not by that method.
+std::optional<net::HttpResponse> Frontend::misdirected(const net::HttpRequest& request, std::string_view path) {
+  if (path.starts_with("/v1/responses/")) {
+    return error_response(client_error(404, "not_stored", "responses are not stored here"));
+  }
   const auto route = std::ranges::find(kRoutes, path, &Route::path);
   const std::string_view forwarded = Forwarding::method_of(path);
-  if (path.starts_with("/v1/responses/")) {
-    co_await exchange.respond(error_response(client_error(404, "not_stored", "responses are not stored here")));
-    co_return;
-  }
   if (route == kRoutes.end() && forwarded.empty() && !StatusRoutes::has(path)) {
     service_.metrics.unknown_path();
-    co_await exchange.respond(error_response(client_error(404, "unknown_path", "this path is not served here")));
-    co_return;
+    return error_response(client_error(404, "unknown_path", "this path is not served here"));
   }
-  const bool engines_call = path == "/v1/metaserver";  // with the random number of a request that they were sent
-  const bool open = engines_call || (forwarded.empty() && StatusRoutes::has(path));
   const bool posts = (route != kRoutes.end() && route->posts) || forwarded == "POST";
-  if (posts ? method != "POST" : !read) {
-    net::HttpResponse refusal =
-        error_response(client_error(405, "method_not_allowed", "this path takes another method"));
-    refusal.headers.add("Allow", posts ? "POST" : "GET, HEAD");
-    co_await exchange.respond(std::move(refusal));
-    co_return;
-  }
+  const bool reads = request.method == "GET" || request.method == "HEAD";
+  if (posts ? request.method == "POST" : reads) return std::nullopt;
+  net::HttpResponse refusal = error_response(client_error(405, "method_not_allowed", "this path takes another method"));
+  refusal.headers.add("Allow", posts ? "POST" : "GET, HEAD");
+  return refusal;
+}
 
-  if (open) {
-    if (engines_call) {
-      co_await take_callback(exchange);
-    } else {
-      co_await status_.serve(exchange, path);
-    }
-    co_return;
-  }
+net::asio::awaitable<void> Frontend::serve_client(net::HttpExchange& exchange, std::string_view path) {
   const auto key = identify(service_.params.current().keys, exchange.request(), shape_of(path));
   if (!key) {
     co_await refuse_unknown(exchange, key.error(), path);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "net/server.hpp"
 #include "proxy/forwarding.hpp"
@@ -14,14 +17,18 @@ namespace balanceroute::proxy {
 
 // Frontend answers clients.
 //   Keys     where there are some, every path but those of health and metrics, and the one that engines call, needs
-//   one. Threads  handle() on any I/O thread.
+//   one. Threads  any I/O thread.
 class Frontend {
  public:
   Frontend(ServiceContext& service, StatusRoutes& status) : service_{service}, status_{status}, forwarding_{service} {}
 
   net::asio::awaitable<void> handle(net::HttpExchange& exchange);
+  // Whether such a request is let in, so that its body is worth having.
+  [[nodiscard]] bool wants_body(const net::HttpRequest& head) const;
 
  private:
+  std::optional<net::HttpResponse> misdirected(const net::HttpRequest& request, std::string_view path);
+  net::asio::awaitable<void> serve_client(net::HttpExchange& exchange, std::string_view path);
   net::asio::awaitable<void> refuse_unknown(net::HttpExchange& exchange, const ApiError& error, std::string_view path);
   net::asio::awaitable<void> refuse_more(net::HttpExchange& exchange, const LimitReached& reached,
                                          std::string_view path, const std::string& tenant);

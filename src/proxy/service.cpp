@@ -86,9 +86,10 @@ std::expected<void, std::string> Service::build(const std::vector<std::string>& 
     fleets_.push_back(std::move(*made));
     fleets_.back()->set_tenants(params_.current().keys.tenants());
   }
-  client_server_ =
-      std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
-                                        [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
+  net::ServerOptions for_clients = server_options(*params_, log_);
+  for_clients.wants_body = [this](const net::HttpRequest& head) { return frontend_.wants_body(head); };
+  client_server_ = std::make_unique<net::HttpServer>(
+      threads_, std::move(for_clients), [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
   admin_server_ =
       std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
                                         [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });

@@ -245,6 +245,25 @@ TEST_F(ApiKeysTest, ARequestNeedsAKnownKey) {
   EXPECT_THAT(ask("GET", "/metrics", ""), HasSubstr("\nbalanceroute_http_unauthorized_total 31\n"));
 }
 
+// Law: nobody sends a body before he is known: the answer does not wait for it, nor asks for it.
+TEST_F(ApiKeysTest, BodiesOfStrangersAreNotRead) {
+  write_keys({{"alice", ""}});
+  serve(4);
+  for (const std::string_view expect : {"", "Expect: 100-continue\r\n"}) {
+    RawClient stranger{service_->client_port()};
+    stranger.send("POST /v1/completions HTTP/1.1\r\nHost: test\r\n" + bearer("mallory") + std::string{expect} +
+                  "Content-Length: 60000000\r\n\r\n{");
+    EXPECT_THAT(stranger.read_until("}}"), StartsWith("HTTP/1.1 401 "));
+    EXPECT_THAT(stranger.read_to_end(), HasSubstr("\r\nConnection: close\r\n"));
+  }
+  RawClient known{service_->client_port()};
+  known.send("POST /v1/completions HTTP/1.1\r\nHost: test\r\n" + bearer("alice") +
+             "Expect: 100-continue\r\nConnection: close\r\nContent-Length: 26\r\n\r\n");
+  EXPECT_THAT(known.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 100 "));
+  known.send(R"({"model":"m","prompt":"x"})");
+  EXPECT_THAT(known.read_to_end(), HasSubstr("HTTP/1.1 200 "));
+}
+
 // Law: a key is seen by the router alone: not by engines, in log lines, metrics, settings or answers.
 TEST_F(ApiKeysTest, KeysStayWhereTheyAre) {
   write_keys({{"alice", ""}});
