@@ -16,8 +16,8 @@
 namespace balanceroute::proxy {
 
 // Frontend answers clients.
-//   Keys     where there are some, every path but those of health and metrics, and the one that engines call, needs
-//   one. Threads  any I/O thread.
+//   Keys     where there are some every path needs one, but for health, metrics and what engines call.
+//   Threads  any I/O thread.
 class Frontend {
  public:
   Frontend(ServiceContext& service, StatusRoutes& status) : service_{service}, status_{status}, forwarding_{service} {}
