@@ -146,6 +146,54 @@ def test_only_known_keys_are_let_in(start_router, draw, engine, tmp_path):
         assert digest not in text
 
 
+def test_limits_are_told_to_clients(start_router, draw, engine, tmp_path):
+    """Law: OpenAI's client sees a rate limit, with when to come back; another key is let in."""
+    slow, entry_of_slow = draw("slow")
+    other, entry_of_other = draw("other")
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("keys:\n" + entry_of_slow + "    requests_per_minute: 2\n" + entry_of_other)
+    router = Router(start_router, keys, engine.url)
+    for _ in range(2):
+        router.client(slow).chat.completions.create(**CHAT)
+    with pytest.raises(openai.RateLimitError) as refusal:
+        router.client(slow).chat.completions.create(**CHAT)
+    assert refusal.value.code == "rate_limit_exceeded"
+    assert 1 <= int(refusal.value.response.headers["retry-after"]) <= 60
+    assert router.chat(other)[0] == 200
+
+
+def test_engines_see_their_own_key(run, start_router, draw, engine, tmp_path):
+    """Law: an engine's key is in what it is sent, the client's is not; check brings it too; another file is followed."""
+    key, entry = draw("alice")
+    keys = tmp_path / "keys.yaml"
+    keys.write_text("keys:\n" + entry)
+    secret = tmp_path / "engine-key"
+    secret.write_text("engine-secret\n")
+    fleet = {"engine_key": {"file": str(secret)},
+             "groups": [{"name": "g", "slots": 8, "workers": [{"url": engine.url}]}]}
+    router = Router(start_router, keys, engine.url, fleets=[fleet])
+    assert router.chat(key)[0] == 200
+    head = engine.received.get(timeout=10).head
+    assert b"\r\nAuthorization: Bearer engine-secret\r\n" in head + b"\r\n"
+    assert key.encode() not in head
+    secret.write_text("another-secret")
+    wait_until(lambda: "engine key of fleet default" in router.log())
+    assert router.chat(key)[0] == 200
+    assert b"Authorization: Bearer another-secret" in engine.received.get(timeout=10).head
+    assert "-secret" not in router.log() + json.dumps(curl(f"{router.admin}/config")[2])
+
+    secret.write_text("")
+    config = router.process.command[-1]
+    for command in (["config", "check"], ["check"]):
+        ended = run(*command, "--config", config)
+        assert (ended.returncode, ended.stdout) == (2, "")
+        assert f"fleets[0].engine_key.file = {secret}: expected it to hold one key" in ended.stderr
+    secret.write_text("engine-secret")
+    run("check", "--config", config)
+    asked = [request for request in engine.asked if b"engine-secret" in request]
+    assert {request.split(b" ", 2)[1] for request in asked} >= {b"/health", b"/version", b"/v1/models", b"/metrics"}
+
+
 def test_keys_file_is_followed(start_router, draw, engine, tmp_path):
     """Law: a changed file is in effect without a restart; a faulty one is refused whole and the keys of before go on."""
     first, entry_of_first = draw("first")

@@ -27,6 +27,7 @@ class RecordingEngine:
 
     def __init__(self):
         self.received: queue.Queue[Received] = queue.Queue()
+        self.asked: list[bytes] = []  # heads of what was only asked, with another method than POST
         self.answers: list[list[bytes]] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._threads: list[threading.Thread] = []
@@ -66,6 +67,7 @@ class RecordingEngine:
                     buffer += connection.recv(65536)
                 request, buffer = Received(head, buffer[:length]), buffer[length:]
                 if not request.head.startswith(b"POST"):
+                    self.asked.append(request.head)
                     connection.sendall(whole_answer(b"{}")[0])  # somebody asks how the engine is
                     continue
                 self.received.put(request)

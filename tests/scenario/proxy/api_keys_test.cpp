@@ -479,7 +479,7 @@ TEST_F(ApiKeysTest, ProbesBringTheEnginesKey) {
   ::unsetenv("BR_TEST_ENGINE_KEY");
 }
 
-// A fleet whose prompts another engine computes, of which the pool has use for two at a time.
+// A fleet whose prompts another engine computes.
 class PrefilledKeysTest : public ApiKeysTest {
  protected:
   PrefilledKeysTest() {
@@ -495,17 +495,18 @@ class PrefilledKeysTest : public ApiKeysTest {
 // Law: where requests wait for a prefill engine, they do so in the order of their classes too.
 TEST_F(PrefilledKeysTest, AHigherClassIsPrefilledFirst) {
   write_keys({{"batch", "priority: -1"}, {"plain", ""}, {"urgent", "priority: 5"}});
+  params_.fleets[0].prefill.kv_high_water_tokens = 1;  // one prompt at a time
   serve(1);
   prefill_.hold();
-  for (int i = 0; i < 2; ++i) begin("batch", '-');
-  ASSERT_TRUE(soon([&] { return prefill_.order() == "--"; }));
+  begin("batch", '-');
+  ASSERT_TRUE(soon([&] { return prefill_.order() == "-"; }));
   for (int i = 0; i < 3; ++i) begin("batch", 'b');
   for (int i = 0; i < 3; ++i) begin("plain", 'p');
   for (int i = 0; i < 3; ++i) begin("urgent", 'u');
   ASSERT_TRUE(soon([&] { return fleet()["prefill"]["requests_waiting"] == 9; }));
   prefill_.open();
-  ASSERT_TRUE(soon([&] { return prefill_.order().size() == 11; }));
-  EXPECT_EQ(prefill_.order(), "--uuupppbbb");
+  ASSERT_TRUE(soon([&] { return prefill_.order().size() == 10; }));
+  EXPECT_EQ(prefill_.order(), "-uuupppbbb");
   EXPECT_TRUE(soon([&] { return fleet()["requests_live"] == 0 && fleet()["prefill"]["requests_live"] == 0; }));
 }
 
