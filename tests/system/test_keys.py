@@ -30,8 +30,8 @@ def wait_until(condition, seconds: float = 10.0) -> None:
 def curl(url: str, *arguments: str) -> tuple[int, dict[str, str], dict]:
     """Status, headers in lower case and JSON of an answer."""
     ended = subprocess.run(["curl", "--silent", "--show-error", "--include", "--max-time", "10", *arguments, url],
-                           capture_output=True, text=True, check=True)
-    head, _, body = ended.stdout.partition("\r\n\r\n")
+                           capture_output=True, check=True)
+    head, _, body = ended.stdout.decode().partition("\r\n\r\n")
     status, *lines = head.split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
     return int(status.split()[1]), headers, json.loads(body)
