@@ -24,8 +24,11 @@ class ServeCommand final : public Command {
   void declare(CLI::App& app) override { config_.declare(app); }
 
   std::expected<void, Failure> run() override {
+    FileWatches files;  // before anything is read, so that no change is missed
+    files.follow({config_.file()});
     auto loaded = config_.load();
     if (!loaded) return std::unexpected(loaded.error());
+    watch(files, loaded->params);
     const Termination termination{Termination::Hangup::rereads};
     if (const auto keys = proxy::load_keys(loaded->params); !keys) return bad_usage(keys.error());
     proxy::ServeParams params = loaded->params;
@@ -36,38 +39,38 @@ class ServeCommand final : public Command {
     std::cout << (*service)->ready_json() << std::endl;
     log->info("ready {}", (*service)->ready_json());
 
-    serve(**service, *log, termination, params);
+    serve(**service, *log, termination, files, params);
     log->info("stopping: no new requests, running ones may end within {} ms", params.timeouts.drain_ms);
     return drain(**service, *log, termination, params.timeouts.drain_ms);
   }
 
  private:
   // Until somebody wants an end. At SIGHUP, or when a file has changed, all are read again.
-  void serve(proxy::Service& service, spdlog::logger& log, const Termination& termination,
+  void serve(proxy::Service& service, spdlog::logger& log, const Termination& termination, FileWatches& files,
              proxy::ServeParams& params) const {
-    FileWatches files;
-    const auto watch = [&] {
-      std::vector<std::string> paths = proxy::files_of(params);
-      paths.push_back(config_.file());
-      files.follow(paths);
-    };
-    watch();
     for (;;) {
       const auto wish = termination.wait_for(kFileLook);
       if (wish == Termination::Wish::stop) return;
       const bool other_file = files.has_changed();
       if (wish != Termination::Wish::reread && !(other_file && params.reload_on_change)) continue;
-      reload(service, log, params);
-      watch();
+      reload(service, log, files, params);
+      watch(files, params);
     }
   }
 
-  void reload(proxy::Service& service, spdlog::logger& log, proxy::ServeParams& params) const {
+  void watch(FileWatches& files, const proxy::ServeParams& params) const {
+    std::vector<std::string> paths = proxy::files_of(params);
+    paths.push_back(config_.file());
+    files.follow(paths);
+  }
+
+  void reload(proxy::Service& service, spdlog::logger& log, FileWatches& files, proxy::ServeParams& params) const {
     auto loaded = config_.load();
     if (!loaded) {
       log.error("reload refused, everything stays as it is: {}", loaded.error().message);
       return;
     }
+    watch(files, loaded->params);
     const auto changed = service.reload(loaded->params, std::move(loaded->origins));
     if (!changed) {
       log.error("reload refused: {}", changed.error());
