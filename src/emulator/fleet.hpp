@@ -60,10 +60,10 @@ class Fleet {
   net::IoThread& thread_;
   EmulatorParams params_;
   net::TaskGroup tasks_;
-  KvExchange exchange_;
-  std::unique_ptr<Dialect> dialect_;
   std::vector<std::unique_ptr<SteppingGroup>> groups_;
   std::vector<std::unique_ptr<PrefillEngine>> prefills_;  // rank by rank of each instance
+  KvExchange exchange_;                                   // whose offers belong to engines
+  std::unique_ptr<Dialect> dialect_;
   std::vector<const Reporter*> reporters_;
 };
 
