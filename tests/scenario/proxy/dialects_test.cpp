@@ -274,8 +274,7 @@ TEST_P(LosingDialect, LostKvIsComputedAgain) {
 }
 
 // Law: the same of streams, where vLLM finds the loss only after it has sent its status and, in a chat, the role.
-TEST_P(EveryDialect, LostKvOfAStreamIsComputedAgain) {
-  if (!prefills() || is("ascend_layerwise")) GTEST_SKIP() << "no KV that a decode engine could lose";
+TEST_P(LosingDialect, LostKvOfAStreamIsComputedAgain) {
   EmulatorParams fleet = quick(GetParam());
   fleet.lease_seconds = 0.5;  // of KV that was lost: nobody fetches it
   start(fleet);
@@ -298,9 +297,8 @@ TEST_P(EveryDialect, LostKvOfAStreamIsComputedAgain) {
 }
 
 // Law: KV that is lost again and again is an error with a status, for nothing of the answer has gone out.
-TEST_P(EveryDialect, LostKvOfAStreamIsAnErrorInTheEnd) {
-  if (!is("vllm_nixl")) GTEST_SKIP() << "one of those that compute again";
-  start(quick(GetParam()));
+TEST_F(RoutedFleet, LostKvOfAStreamIsAnErrorInTheEnd) {
+  start(quick("vllm_nixl"));
   for (const auto port : emulator_->prefill_ports()) inject(port, {{"fault", "kv_loss"}, {"count", 10}});
   const std::string answer = post(
       kChat, R"({"model":"emulated","messages":[{"role":"user","content":"once upon"}],"max_tokens":3,"stream":true})");
