@@ -103,10 +103,10 @@ GroupId Ledger::add_group(std::string name, bool barrier) {
 }
 
 std::expected<WorkerId, WorkerError> Ledger::add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                        std::int32_t slots, const KvSpace& kv, WorkerState state) {
+                                                        WorkerSlots slots, const KvSpace& kv, WorkerState state) {
   assert(state == WorkerState::ready || state == WorkerState::absent);
   if (group.value() >= groups_.size()) return std::unexpected(WorkerError::UnknownGroup);
-  if (slots < 1) return std::unexpected(WorkerError::NoSlots);
+  if (slots.decoding < 1 || slots.ahead < 0) return std::unexpected(WorkerError::NoSlots);
   if (kv.reserve < Tokens{0} || kv.capacity <= kv.reserve) return std::unexpected(WorkerError::NoKvSpace);
   const bool known = std::ranges::any_of(workers_, [&](const Worker& other) {
     return other.state != WorkerState::removed && other.group == group && other.url == url && other.rank == rank;
@@ -125,8 +125,8 @@ void Ledger::attach(WorkerId worker) {
   const auto place = static_cast<std::size_t>(std::ranges::lower_bound(group.workers, worker) - group.workers.begin());
   insert_at(group.workers, place, worker);
   insert_at(group.loads, place, Tokens{0});
-  insert_at(group.slots, place, joining.slots);
-  insert_at(group.free_slots, place, joining.slots);
+  insert_at(group.slots, place, joining.slots.decoding);
+  insert_at(group.free_slots, place, joining.slots.decoding + joining.slots.ahead);
   insert_at(group.sequences, place, 0);
   insert_at(group.load_growth, place, std::int64_t{0});
   const Tokens space = limited(joining) ? joining.kv.capacity - joining.kv.reserve : kUnlimitedKv;

@@ -114,6 +114,15 @@ struct LeaseRecord {
   Tokens kv;         // KV space that they hold now
 };
 
+// WorkerSlots tells how many sequences a worker may be given.
+struct WorkerSlots {
+  constexpr WorkerSlots(std::int32_t at_once = 0, std::int32_t in_its_queue = 0)
+      : decoding{at_once}, ahead{in_its_queue} {}
+
+  std::int32_t decoding;  // that it decodes at once
+  std::int32_t ahead;     // that may wait inside it besides, so that it has the next one when a sequence ends
+};
+
 // WorkerRecord is one worker as a person inspects it.
 struct WorkerRecord {
   WorkerId id;
@@ -121,7 +130,7 @@ struct WorkerRecord {
   WorkerKey key;
   WorkerState state;
   std::uint32_t incarnation;
-  std::int32_t slots;
+  WorkerSlots slots;
   std::int32_t sequences;
   Tokens load;
   Tokens kv_free;  // as in GroupView; kUnlimitedKv for a worker that is not attached
@@ -162,7 +171,7 @@ class Ledger {
   GroupId add_group(std::string name, bool barrier = true);
   // It is ready at once, or absent until restart() says that it came.
   [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                                std::int32_t slots, const KvSpace& kv = {},
+                                                                WorkerSlots slots, const KvSpace& kv = {},
                                                                 WorkerState state = WorkerState::ready);
 
   // Charges slots, load and KV space at once (state dispatched).
@@ -225,7 +234,7 @@ class Ledger {
     GroupId group;
     std::string url;
     std::int32_t rank = 0;
-    std::int32_t slots = 0;
+    WorkerSlots slots;
     KvSpace kv;
     std::uint32_t incarnation = 0;
     std::uint32_t position = 0;  // while attached

@@ -103,7 +103,7 @@ GroupId Router::add_group(std::string name, bool barrier) {
 }
 
 std::expected<WorkerId, WorkerError> Router::add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                        std::int32_t slots, const KvSpace& kv, WorkerState state) {
+                                                        WorkerSlots slots, const KvSpace& kv, WorkerState state) {
   tell(router_event::WorkerAdded{group, url, rank, slots, kv, state});
   const auto added = ledger_.add_worker(group, std::move(url), rank, slots, kv, state);
   if (!added) return added;

@@ -52,7 +52,8 @@ struct RouterSettings {
 //   Lateness    a request that has waited for longer than max_wait is late: late ones go first, in order of arrival,
 //               each to the least loaded worker that has room. While the first has none in a group, one worker there
 //               is kept for it, which takes nothing else; so its wait ends when that worker's requests have.
-//   Invariants  a request waits in one place or has one lease; a worker never holds more sequences than slots, nor is
+//   Invariants  a request waits in one place or has one lease; a worker never holds more sequences than slots and those
+//   ahead, nor is
 //               it given more than its KV space; while a worker has room, no request waits in front of it that its
 //               policy could give it.
 //   Threads     not synchronised: one deciding thread owns it and every lease it gave out. It must outlive them.
@@ -73,7 +74,7 @@ class Router final : private LedgerObserver {
   // those of a restarted one keep their places.
   GroupId add_group(std::string name, bool barrier = true);
   [[nodiscard]] std::expected<WorkerId, WorkerError> add_worker(GroupId group, std::string url, std::int32_t rank,
-                                                                std::int32_t slots, const KvSpace& kv = {},
+                                                                WorkerSlots slots, const KvSpace& kv = {},
                                                                 WorkerState state = WorkerState::ready);
   [[nodiscard]] std::expected<void, WorkerError> drain(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> resume(WorkerId worker);

@@ -37,7 +37,7 @@ struct WorkerAdded {
   GroupId group;
   std::string_view url;
   std::int32_t rank;
-  std::int32_t slots;
+  WorkerSlots slots;
   KvSpace kv;
   WorkerState state;
 };

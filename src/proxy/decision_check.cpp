@@ -151,7 +151,7 @@ class Again {
       router_->add_group(std::string{line.text("name")}, line.flag("barrier"));
     } else if (kind == "worker") {
       (void)router_->add_worker(line.id<GroupId>("group"), std::string{line.text("url")}, line.small("rank"),
-                                line.small("slots"),
+                                {line.small("slots"), line.small("slots_ahead")},
                                 {.capacity = line.tokens("kv_capacity"), .reserve = line.tokens("kv_reserve")},
                                 line.flag("absent") ? WorkerState::absent : WorkerState::ready);
     } else if (kind == "change") {

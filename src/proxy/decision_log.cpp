@@ -74,9 +74,9 @@ struct EventText {
     add(R"("e":"group","name":{},"barrier":{})", quoted(event.name), event.barrier);
   }
   void operator()(const router_event::WorkerAdded& event) {
-    add(R"("e":"worker","group":{},"url":{},"rank":{},"slots":{},"kv_capacity":{},"kv_reserve":{},"absent":{})",
-        event.group.value(), quoted(event.url), event.rank, event.slots, event.kv.capacity.count(),
-        event.kv.reserve.count(), event.state == WorkerState::absent);
+    add(R"("e":"worker","group":{},"url":{},"rank":{},"slots":{},"slots_ahead":{},"kv_capacity":{},"kv_reserve":{},"absent":{})",
+        event.group.value(), quoted(event.url), event.rank, event.slots.decoding, event.slots.ahead,
+        event.kv.capacity.count(), event.kv.reserve.count(), event.state == WorkerState::absent);
   }
   void operator()(const router_event::WorkerChanged& event) {
     add(R"("e":"change","worker":{},"change":{})", event.worker.value(), static_cast<int>(event.change));

@@ -42,7 +42,9 @@ std::vector<std::string> names_of(const std::vector<GroupParams>& groups) {
 std::vector<GroupSpec> specs_of(const std::vector<GroupParams>& groups) {
   std::vector<GroupSpec> specs;
   for (const GroupParams& group : groups) {
-    specs.push_back({.name = group.name, .slots = static_cast<std::int32_t>(group.slots), .kv = group.kv.space()});
+    specs.push_back({.name = group.name,
+                     .slots = {static_cast<std::int32_t>(group.slots), static_cast<std::int32_t>(group.slots_ahead)},
+                     .kv = group.kv.space()});
   }
   return specs;
 }

@@ -290,7 +290,7 @@ void Membership::reconcile(Member& member, const RankReading& engine) {
   const MirrorWindow mirror{
       .fewest = member.sequences_then - member.activity_then.not_started - (now.ended - member.activity_then.ended),
       .most = member.sequences_then + now.admitted - member.activity_then.admitted + now.ahead,
-      .slots = books.slots,
+      .slots = books.slots.decoding,
       .waiting = dispatcher_.router().waiting()};
   const Findings found = member.reconciler.compare(engine, mirror);
   if (found.background) count_background(member, *found.background);
@@ -304,14 +304,14 @@ void Membership::reconcile(Member& member, const RankReading& engine) {
     log_.warn(
         "worker {} lets {} requests wait while it runs {}, and group {} is set to slots = {}: its --max-num-seqs "
         "seems to be {}; set slots to that",
-        books.key.url, engine.waiting.value_or(0), engine.running.value_or(0), books.key.group, books.slots,
+        books.key.url, engine.waiting.value_or(0), engine.running.value_or(0), books.key.group, books.slots.decoding,
         engine.running.value_or(0));
   }
   if (found.slots_left_idle) {
     log_.warn(
         "worker {} of group {} runs {} sequences in {} slots while {} requests wait here: the ledger counts "
         "requests that the engine has not",
-        books.key.url, books.key.group, engine.running.value_or(0), books.slots, mirror.waiting);
+        books.key.url, books.key.group, engine.running.value_or(0), books.slots.decoding, mirror.waiting);
   }
 }
 

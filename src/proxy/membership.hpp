@@ -33,7 +33,7 @@ namespace balanceroute::proxy {
 // A group of workers as the settings have it; every worker that joins it is like the others.
 struct GroupSpec {
   std::string name;
-  std::int32_t slots;
+  WorkerSlots slots;
   KvSpace kv;  // of one worker
 };
 

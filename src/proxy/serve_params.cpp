@@ -40,6 +40,10 @@ void GroupParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"name", "Name of the group in logs and metrics.", true}, name);
   visitor.integer({"slots", "Sequences that one worker decodes at once: the engine's --max-num-seqs.", true}, slots,
                   {1, 65'536});
+  visitor.integer({"slots_ahead",
+                   "Sequences that may wait inside a worker besides, so that it has the next one when one ends and "
+                   "transfers overlap decoding; what waits there can be placed no better any more."},
+                  slots_ahead, {0, 65'536});
   kv.visit_params(visitor);
   visitor.nested_list({"workers", "The decode workers that step together at one barrier."}, workers);
   visitor.nested({"discovery", "Where more workers of the group are found while the router runs."}, discovery);

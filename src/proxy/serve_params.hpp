@@ -35,6 +35,7 @@ struct WorkerParams {
 struct GroupParams {
   std::string name;
   std::int64_t slots = 0;
+  std::int64_t slots_ahead = 0;
   KvParams kv;
   std::vector<WorkerParams> workers;
   DiscoveryParams discovery;

@@ -47,7 +47,7 @@ std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snap
       if (worker.state == WorkerState::removed) continue;
       const std::vector<Label> labels = labels_of(worker);
       add_sample(load, labels, number(worker.load));
-      add_sample(slots, labels, worker.slots);
+      add_sample(slots, labels, worker.slots.decoding);
       add_sample(in_flight, labels, worker.sequences);
       add_sample(queued, labels, static_cast<double>(fleet.queued[worker.id.value()]));
       add_sample(ready, labels, worker.eligible ? 1 : 0);
@@ -243,7 +243,8 @@ nlohmann::ordered_json worker_json(const WorkerRecord& worker, const FleetSnapsh
           {"rank", worker.key.rank},
           {"state", std::string{to_string(worker.state)}},
           {"incarnation", worker.incarnation},
-          {"slots", worker.slots},
+          {"slots", worker.slots.decoding},
+          {"slots_ahead", worker.slots.ahead},
           {"sequences", worker.sequences},
           {"load_tokens", worker.load.count()},
           {"queued_requests", fleet.queued[worker.id.value()]},

@@ -27,6 +27,7 @@ struct Fleet {
   std::size_t groups = 1;
   std::size_t workers = 8;
   std::int32_t slots = 72;
+  std::int32_t slots_ahead = 0;  // sequences that may wait in a worker's own queue
   StepTime step_time;
   double tokens_per_step = 1;  // of a running sequence
   KvSpace kv{};                // of a worker

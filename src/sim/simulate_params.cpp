@@ -42,6 +42,9 @@ void SimulateParams::visit_settings(ParamVisitor& visitor) {
   static constexpr std::array<std::string_view, 2> kArrivals{"poisson", "trace"};
   visitor.integer({"groups", "Groups of workers; each steps on its own."}, groups, {1, 4'096});
   visitor.integer({"slots", "Sequences that a worker runs at once."}, slots, {1, 65'536});
+  visitor.integer(
+      {"slots_ahead", "Sequences that may wait inside a worker besides, so that transfers overlap decoding."},
+      slots_ahead, {0, 65'536});
   visitor.integer({"repeat", "Times the trace is played; if more than once, each time in another drawn order."}, repeat,
                   {1, 1'000'000});
   visitor.flag({"warm_start", "Begin with the running requests of a fleet that has long been at work."}, warm_start);
@@ -90,6 +93,7 @@ Fleet SimulateParams::fleet(std::size_t workers_of_group) const {
   Fleet fleet{.groups = static_cast<std::size_t>(groups),
               .workers = workers_of_group,
               .slots = static_cast<std::int32_t>(slots),
+              .slots_ahead = static_cast<std::int32_t>(slots_ahead),
               .step_time = step_time.line(),
               .tokens_per_step = tokens_per_step,
               .kv = kv.space(),

@@ -28,6 +28,7 @@ struct SimulateParams {
 
   std::int64_t groups = 1;
   std::int64_t slots = 72;
+  std::int64_t slots_ahead = 0;
   std::int64_t repeat = 1;
   bool warm_start = true;
   std::string arrivals = "poisson";

@@ -33,7 +33,8 @@ Simulation::Simulation(const Fleet& fleet, std::unique_ptr<Policy> policy, Reque
     const std::string name = std::to_string(i);
     const GroupId id = router_.add_group(name);
     for (std::size_t worker = 0; worker < fleet.workers; ++worker) {
-      const auto added = router_.add_worker(id, name, static_cast<std::int32_t>(worker), fleet.slots, fleet.kv);
+      const auto added =
+          router_.add_worker(id, name, static_cast<std::int32_t>(worker), {fleet.slots, fleet.slots_ahead}, fleet.kv);
       assert(added);
     }
     groups_.emplace_back(id, fleet);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <utility>
+#include <vector>
 
 namespace balanceroute {
 namespace {
@@ -47,6 +48,23 @@ TEST_F(LedgerTest, LeaseGivesBackOnItsEnd) {
   EXPECT_EQ(load(w0), Tokens{0});
   EXPECT_EQ(used(w0), 0);
   EXPECT_EQ(ledger.live_leases(), 0U);
+}
+
+// Law: a worker with places ahead is given so many more, and they are charged as the others; none of its requests may
+// be wider than what it decodes at once.
+TEST_F(LedgerTest, PlacesAheadAreFilledAfterTheSlots) {
+  const GroupId other = ledger.add_group("other");
+  const WorkerId ahead = ledger.add_worker(other, "http://ahead", 0, {2, 1}).value();
+  EXPECT_FALSE(ledger.add_worker(other, "http://ahead", 1, {2, -1}));
+  std::vector<Lease> leases;
+  for (std::uint64_t id = 1; id <= 3; ++id) leases.push_back(admit(id, ahead, 10));
+  EXPECT_EQ(load(ahead), Tokens{30});
+  EXPECT_EQ(ledger.view(other).free_slots[0], 0);
+  EXPECT_EQ(ledger.view(other).slots[0], 2);
+  EXPECT_EQ(ledger.reserve(ahead, {.id = RequestId{4}, .prompt = Tokens{1}}).error(), AdmitError::NoFreeSlots);
+  leases.clear();
+  EXPECT_EQ(ledger.view(other).free_slots[0], 3);
+  EXPECT_EQ(ledger.worker(ahead).slots.ahead, 1);
 }
 
 // Law: only running sequences grow with the step clock, and only those of the group that stepped.

@@ -197,6 +197,45 @@ TEST(Simulation, BoundRequestsAreHandedOverWhileTheyWait) {
   EXPECT_THAT(steps_of(simulation_of(fleet, script, "br_0")), ElementsAre(Told{0, 5, 20, {10}}, Told{0, 30, 20, {10}}));
 }
 
+// Law: one that may wait inside the worker is handed over while the one before it is decoded.
+TEST(Simulation, HandOverOverlapsDecodingOfTheOneAhead) {
+  Fleet fleet = small_fleet();
+  fleet.workers = 1;
+  fleet.slots_ahead = 1;
+  fleet.admission_delay = {.fixed_ms = 5};
+  const std::vector script{request(0, 10, 1), request(0, 10, 1), request(kLater, 1, 1)};
+  EXPECT_THAT(steps_of(simulation_of(fleet, script, "br_0")), ElementsAre(Told{0, 5, 20, {10}}, Told{0, 25, 20, {10}}));
+}
+
+// Law: whatever waits inside them, workers decode no more than their slots, under every policy, and all is placed.
+TEST(Simulation, WorkersDecodeNoMoreThanTheirSlots) {
+  std::vector<TraceRequest> script;
+  Random random{6};
+  for (std::int64_t i = 0; i < 300; ++i) {
+    script.push_back(request(i * 15, static_cast<std::int64_t>(1 + random.below(50)),
+                             static_cast<std::int64_t>(1 + random.below(9))));
+  }
+  script.push_back(request(kLater, 1, 1));
+  Fleet fleet = small_fleet();
+  fleet.workers = 3;
+  fleet.slots = 2;
+  fleet.slots_ahead = 2;
+  for (const std::string_view policy : policy_names()) {
+    SCOPED_TRACE(policy);
+    Simulation run = simulation_of(fleet, script, std::string{policy});
+    std::int32_t most = 0;
+    while (run.step()) {
+      for (std::size_t worker = 0; worker < fleet.workers; ++worker) {
+        EXPECT_LE(run.group(0).active(worker), fleet.slots);
+        most = std::max(most, run.router().ledger().view(GroupId{0}).sequences[worker]);
+      }
+    }
+    EXPECT_EQ(most, fleet.slots + fleet.slots_ahead);
+    EXPECT_EQ(run.router().waiting(), 1U);
+    EXPECT_EQ(run.router().refused_choices(), 0U);
+  }
+}
+
 // Law: with prefill instances a request reaches the router when its prompt is ready; of one instance one by one.
 TEST(Simulation, RequestsReachTheRouterWhenPrefilled) {
   Fleet fleet = small_fleet();
