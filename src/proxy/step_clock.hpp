@@ -51,14 +51,14 @@ class StepClock {
   std::unique_ptr<Cell[]> cells_;
 };
 
-// StreamSteps finds at which of its group's steps a stream began, so that step - begin() is its tokens at any time.
+// StreamSteps finds at which of its group's steps a stream began, so that step - begin() tells its tokens at any time.
 //   First     its first event is taken for a part of the latest step that was shown: to take it for a new one would put
 //             the clock ahead of the engine by a step with many an admission.
 //   Mending   where the other streams show that step only afterwards, all its later events lag behind the clock. The
 //             least lag of its next kLooks events, at most the tokens of the first one, is taken off once. A client
 //             that reads slowly lags too, so more is not believed.
-//   Exact     after that for an engine that gives each running sequence one token a step; a sequence that the engine
-//             preempts is ahead here until it ends.
+//   Error     none or one event's tokens too many: a late one that is first to show another step, too, stays ahead. A
+//             sequence that the engine preempts is ahead until it ends.
 //   Threads   the stream's own.
 class StreamSteps {
  public:

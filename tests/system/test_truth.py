@@ -26,6 +26,7 @@ def short_requests(tmp_path_factory):
     return trace
 
 
+@pytest.mark.timeout(60 + 3 * REQUESTS / RATE)
 @pytest.mark.parametrize("dialect", fleets.DIALECTS)
 def test_every_request_is_accounted_for(dialect, targets, run, short_requests):
     target = targets(dialect)
