@@ -250,7 +250,8 @@ TEST_F(RouterService, FinalLineTellsTheRank) {
   for (std::size_t i = 0; i < 2; ++i) {
     ask(service_->client_port(), post("/v1/chat/completions", kStreamBody));
     ASSERT_TRUE(soon([&] { return final_lines() == i + 1; }));
-    const auto rank = node.requests().at(i).headers.find("X-data-parallel-rank");
+    const auto requests = node.requests();
+    const auto rank = requests.at(i).headers.find("X-data-parallel-rank");
     ASSERT_TRUE(rank);
     EXPECT_NE(sink_->lines().back().find(" rank=" + std::string{*rank} + " "), std::string::npos);
   }
