@@ -73,7 +73,7 @@ struct Placement::State {
   RequestId id;
   net::Event answered;
   std::optional<std::expected<Placed, PlacementError>> result;
-  StreamSteps steps;
+  std::optional<Steps> begin;  // the step of its group that its tokens count from
   bool left = false;
 };
 
@@ -94,11 +94,15 @@ void Placement::progress(std::int64_t tokens) {
   const GroupId group = (*state_->result)->group;
   (*state_->result)->pulse->beat();
   StepClock& clock = dispatcher_->step_clock_;
-  if (const auto begin = state_->steps.take(clock.now(group), Steps{tokens})) {
+  if (!state_->begin) {
+    // Its first tokens are taken for a part of the latest step that was shown: to take them for a new one would put the
+    // clock ahead of the engine by a step with many an admission. Where other streams show that step only afterwards,
+    // the request is a step's growth ahead in the books until it ends.
+    state_->begin = clock.now(group) - Steps{tokens};
     dispatcher_->decider_.dispatch(
-        [dispatcher = dispatcher_, id = state_->id, begin = *begin] { dispatcher->runs_since(id, begin); });
+        [dispatcher = dispatcher_, id = state_->id, begin = *state_->begin] { dispatcher->runs_since(id, begin); });
   }
-  clock.report(state_->home_index, group, state_->steps.begin() + Steps{tokens});
+  clock.report(state_->home_index, group, *state_->begin + Steps{tokens});
 }
 
 void Placement::finish_one(std::int64_t tokens) {

@@ -243,7 +243,7 @@ class Dispatcher {
   };
 
   void submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
-  // Its streams began at that step of its group, as far as can be told by now.
+  // Its tokens count from that step of its group.
   void runs_since(RequestId request, Steps begin);
   void age(Entry& entry);
   void finish_one(RequestId request, Tokens generated);
