@@ -29,6 +29,7 @@ class GatedClock final : public net::Clock {
 class RouterTruth : public RoutedFleet, public testing::WithParamInterface<const char*> {
  protected:
   static constexpr std::chrono::milliseconds kStep{2};
+  static constexpr std::int64_t kOff = 8;  // tokens of a sequence
 
   [[nodiscard]] const net::Clock& engine_clock() const override { return gated_; }
   void TearDown() override {
@@ -64,7 +65,6 @@ class RouterTruth : public RoutedFleet, public testing::WithParamInterface<const
 
   // Whether the books say of every decode rank what it holds: its sequences, and its load but for the steps that a slow
   // machine shows out of order.
-  static constexpr std::int64_t kOff = 8;
   bool books_are_true() {
     const json books = ledger();
     for (const json& rank : json::parse(emulator_->state_json())["ranks"]) {
