@@ -97,7 +97,8 @@ void Placement::progress(std::int64_t tokens) {
   if (!state_->begin) {
     // Its first tokens are taken for a part of the latest step that was shown: to take them for a new one would put the
     // clock ahead of the engine by a step with many an admission. Where other streams show that step only afterwards,
-    // the request is a step's growth ahead in the books until it ends.
+    // the request is a step's growth ahead in the books until it ends; where its first event is read steps late, what
+    // follows puts the clock, and all running requests, ahead by as many.
     state_->begin = clock.now(group) - Steps{tokens};
     dispatcher_->decider_.dispatch(
         [dispatcher = dispatcher_, id = state_->id, begin = *state_->begin] { dispatcher->runs_since(id, begin); });

@@ -4,20 +4,19 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "emulator/emulator.hpp"
 #include "net/clock.hpp"
 #include "proxy/service.hpp"
 #include "support/raw_client.hpp"
+#include "support/soon.hpp"
 
 namespace balanceroute::proxy {
 
@@ -141,15 +140,6 @@ class RoutedFleet : public testing::Test {
   std::string metrics() { return testing_support::http_exchange(service_->admin_port(), "GET", "/metrics"); }
   json kv() { return json::parse(emulator_->stats_json())["kv"]; }
 
-  template <class Condition>
-  static bool soon(Condition condition, std::chrono::seconds longest = std::chrono::seconds{20}) {
-    const auto deadline = std::chrono::steady_clock::now() + longest;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
   // Nothing is held anywhere: no lease, no claim, no KV.
   bool all_is_given_back() {
     const json state = ledger();
@@ -167,7 +157,8 @@ class RoutedFleet : public testing::Test {
     return json::parse(emulator_->state_json())["holds_nothing"] == true;
   }
   void expect_all_given_back() {
-    EXPECT_TRUE(soon([this] { return all_is_given_back(); })) << ledger().dump(1) << emulator_->state_json();
+    EXPECT_TRUE(testing_support::soon([this] { return all_is_given_back(); }))
+        << ledger().dump(1) << emulator_->state_json();
   }
   static bool http_is_up(std::uint16_t port) {
     try {

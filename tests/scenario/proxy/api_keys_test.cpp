@@ -1,7 +1,6 @@
 // Clients with keys before the whole router on real sockets: who is let in, who goes first, and what engines see of it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -14,12 +13,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "proxy/api_keys.hpp"
 #include "proxy/service.hpp"
+#include "support/log_lines.hpp"
 #include "support/raw_client.hpp"
+#include "support/soon.hpp"
 
 namespace balanceroute::proxy {
 namespace {
@@ -32,7 +32,9 @@ using testing::StartsWith;
 using testing_support::body_of;
 using testing_support::http_exchange;
 using testing_support::http_request;
+using testing_support::LogLines;
 using testing_support::RawClient;
+using testing_support::soon;
 
 // An engine that keeps what it was sent, in order, and answers once it is told to.
 class HoldingEngine {
@@ -100,21 +102,6 @@ class HoldingEngine {
   net::IoThreads threads_{1, "engine", clock_};
   net::HttpServer server_{threads_, {}, [this](net::HttpExchange& exchange) { return answer(exchange); }};
   std::uint16_t port_ = 0;
-};
-
-class Lines final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  std::string text() {
-    const std::scoped_lock lock{mutex_};
-    return text_;
-  }
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    text_.append(message.payload.data(), message.payload.size()).append("\n");
-  }
-  void flush_() override {}
-  std::string text_;
 };
 
 // The secret of a name in these tests.
@@ -188,20 +175,10 @@ class ApiKeysTest : public testing::Test {
     }
     return nullptr;
   }
-  // The state of a router that works in its own threads is as said soon, or never.
-  template <class Condition>
-  bool soon(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
 
   std::string keys_file_;
   HoldingEngine engine_;
-  std::shared_ptr<Lines> log_ = std::make_shared<Lines>();
+  std::shared_ptr<LogLines> log_ = std::make_shared<LogLines>();
   ServeParams params_;
   std::unique_ptr<Service> service_;
   std::list<RawClient> clients_;

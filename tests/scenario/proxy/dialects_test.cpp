@@ -25,6 +25,7 @@ using testing_support::body_of;
 using testing_support::http_exchange;
 using testing_support::http_request;
 using testing_support::RawClient;
+using testing_support::soon;
 
 constexpr std::string_view kChat = "/v1/chat/completions";
 constexpr std::string_view kText = "/v1/completions";

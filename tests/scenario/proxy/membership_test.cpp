@@ -1,6 +1,5 @@
 // Workers that come, go, fail and are sent away, behind the whole router on real sockets.
 #include <gtest/gtest.h>
-#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <filesystem>
@@ -9,11 +8,12 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "proxy/service.hpp"
+#include "support/log_lines.hpp"
 #include "support/raw_client.hpp"
+#include "support/soon.hpp"
 
 namespace balanceroute::proxy {
 namespace {
@@ -21,7 +21,9 @@ namespace {
 using namespace std::chrono_literals;
 using testing_support::body_of;
 using testing_support::http_exchange;
+using testing_support::LogLines;
 using testing_support::RawClient;
+using testing_support::soon;
 
 // An engine whose pages the test writes, and which can die and come back at its address. A completion is answered with
 // `status`, or held until the engine dies if that is 0.
@@ -90,21 +92,6 @@ class FakeEngine {
   std::uint16_t port_ = 0;
 };
 
-class Lines final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  bool has(std::string_view part) {
-    const std::scoped_lock lock{mutex_};
-    return std::ranges::any_of(lines_, [part](const std::string& line) { return line.find(part) != line.npos; });
-  }
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    lines_.emplace_back(message.payload.data(), message.payload.size());
-  }
-  void flush_() override {}
-  std::vector<std::string> lines_;
-};
-
 class MembershipTest : public testing::Test {
  protected:
   void serve(
@@ -139,20 +126,11 @@ class MembershipTest : public testing::Test {
     return http_exchange(service_->client_port(), "POST", "/v1/completions", R"({"model":"m","prompt":"x"})");
   }
   std::string ask_ready() { return http_exchange(service_->client_port(), "GET", "/health/ready"); }
-  template <class Condition>
-  bool soon(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 10s;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
   bool becomes(std::size_t at, std::string_view state) {
     return soon([&] { return worker(at)["state"] == state; });
   }
 
-  std::shared_ptr<Lines> log_ = std::make_shared<Lines>();
+  std::shared_ptr<LogLines> log_ = std::make_shared<LogLines>();
   std::unique_ptr<Service> service_;
 };
 

@@ -2,7 +2,6 @@
 #include "proxy/service.hpp"
 
 #include <gtest/gtest.h>
-#include <spdlog/sinks/base_sink.h>
 #include <spdlog/spdlog.h>
 
 #include <future>
@@ -12,14 +11,18 @@
 #include <string>
 #include <vector>
 
+#include "support/log_lines.hpp"
 #include "support/raw_client.hpp"
+#include "support/soon.hpp"
 
 namespace balanceroute::proxy {
 namespace {
 
 using namespace std::chrono_literals;
 using testing_support::body_of;
+using testing_support::LogLines;
 using testing_support::RawClient;
+using testing_support::soon;
 
 std::string ask(std::uint16_t port, const std::string& request) {
   return testing_support::http_exchange(port, request);
@@ -30,21 +33,6 @@ std::string get(std::string_view path) {
 std::string post(std::string_view path, std::string_view body, std::string_view more_headers = "") {
   return testing_support::http_request("POST", path, body, more_headers);
 }
-
-class LinesSink final : public spdlog::sinks::base_sink<std::mutex> {
- public:
-  std::vector<std::string> lines() {
-    const std::scoped_lock lock{mutex_};
-    return lines_;
-  }
-
- private:
-  void sink_it_(const spdlog::details::log_msg& message) override {
-    lines_.emplace_back(message.payload.data(), message.payload.size());
-  }
-  void flush_() override {}
-  std::vector<std::string> lines_;
-};
 
 // A worker that answers as the test says and keeps what it was sent.
 class FakeWorker {
@@ -175,15 +163,6 @@ class RouterService : public testing::Test {
   }
   std::string metrics() { return ask(service_->admin_port(), get("/metrics")); }
   // The service works in its own threads; a condition holds soon or never.
-  template <class Condition>
-  bool soon(Condition condition) {
-    const auto deadline = std::chrono::steady_clock::now() + 5s;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
   bool ledger_is_empty() {
     const auto state = ledger();
     return state["requests_live"] == 0 && state["leases_live"] == 0 && state["requests_waiting"] == 0;
@@ -194,7 +173,7 @@ class RouterService : public testing::Test {
         std::ranges::count_if(lines, [](const std::string& line) { return line.starts_with("request id="); }));
   }
 
-  std::shared_ptr<LinesSink> sink_ = std::make_shared<LinesSink>();
+  std::shared_ptr<LogLines> sink_ = std::make_shared<LogLines>();
   std::unique_ptr<Service> service_;
 };
 

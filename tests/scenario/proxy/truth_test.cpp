@@ -102,9 +102,10 @@ TEST_P(RouterTruth, BooksAreTheEnginesAfterEachStep) {
       clients_.erase(std::next(clients_.begin(), static_cast<std::ptrdiff_t>(random_() % clients_.size())));
     }
     gated_.open_by(kStep);
-    ASSERT_TRUE(soon([this] { return something_waits() || books_are_true(); })) << "step " << step << "\n"
-                                                                                << emulator_->state_json() << "\n"
-                                                                                << ledger().dump(1);
+    ASSERT_TRUE(testing_support::soon([this] { return something_waits() || books_are_true(); }))
+        << "step " << step << "\n"
+        << emulator_->state_json() << "\n"
+        << ledger().dump(1);
   }
   clients_.clear();
   gated_.open_by(std::chrono::seconds{60});

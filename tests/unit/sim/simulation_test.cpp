@@ -60,6 +60,18 @@ std::vector<Told> steps_of(Simulation simulation) {
 
 constexpr std::int64_t kLater = 100'000;  // by then all is done
 
+// Three hundred short requests, one each `gap_ms`, and one later.
+std::vector<TraceRequest> random_script(std::uint64_t seed, std::int64_t gap_ms) {
+  std::vector<TraceRequest> script;
+  Random random{seed};
+  for (std::int64_t i = 0; i < 300; ++i) {
+    script.push_back(request(i * gap_ms, static_cast<std::int64_t>(1 + random.below(50)),
+                             static_cast<std::int64_t>(1 + random.below(9))));
+  }
+  script.push_back(request(kLater, 1, 1));
+  return script;
+}
+
 // Law: a step lasts as its most loaded worker needs; each running sequence reads one token more in the next.
 TEST(Simulation, StepsLastAsLongAsTheMostLoadedWorkerNeeds) {
   const std::vector script{request(0, 5, 3), request(0, 20, 2), request(kLater, 1, 1)};
@@ -118,13 +130,7 @@ TEST(Simulation, WarmFleetBeginsAtWork) {
 
 // Law: the router's books and the engine's workers agree before every step, and both end empty.
 TEST(Simulation, RouterAndEngineAgree) {
-  std::vector<TraceRequest> script;
-  Random random{5};
-  for (std::int64_t i = 0; i < 300; ++i) {
-    script.push_back(request(i * 20, static_cast<std::int64_t>(1 + random.below(50)),
-                             static_cast<std::int64_t>(1 + random.below(9))));
-  }
-  script.push_back(request(kLater, 1, 1));
+  const auto script = random_script(5, 20);
   for (const std::string_view policy : policy_names()) {
     SCOPED_TRACE(policy);
     Simulation both = simulation(script, std::string{policy}, 3, 4);
@@ -209,13 +215,7 @@ TEST(Simulation, HandOverOverlapsDecodingOfTheOneAhead) {
 
 // Law: whatever waits inside them, workers decode no more than their slots, under every policy, and all is placed.
 TEST(Simulation, WorkersDecodeNoMoreThanTheirSlots) {
-  std::vector<TraceRequest> script;
-  Random random{6};
-  for (std::int64_t i = 0; i < 300; ++i) {
-    script.push_back(request(i * 15, static_cast<std::int64_t>(1 + random.below(50)),
-                             static_cast<std::int64_t>(1 + random.below(9))));
-  }
-  script.push_back(request(kLater, 1, 1));
+  const auto script = random_script(6, 15);
   Fleet fleet = small_fleet();
   fleet.workers = 3;
   fleet.slots = 2;
