@@ -1,10 +1,11 @@
 # The face of the repository. Every target is a thin call of a script in scripts/ or of CMake, which can also be called
 # alone; `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup build dev demo test test-quick test-engines bench fuzz format lint clean
+.PHONY: help setup build dev demo test test-quick test-engines soak mutations bench fuzz format lint clean
 
 BINARY := build/release/bin/balanceroute
 FUZZ_SECONDS ?= 120
+SECONDS ?= 60
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +36,14 @@ test-engines: build ## Run the tests with an engine that is not of this reposito
 	@scripts/setup all
 	@scripts/setup engines
 	@.venv/bin/python -m pytest tests/system/test_other_engines.py
+
+soak: build ## Load a router for SECONDS (60) while engines, clients and settings fail, then check its books
+	@scripts/setup all
+	@scripts/soak --seconds $(SECONDS)
+
+mutations: ## Break the line that guards each public fault and want its test red (an hour)
+	@scripts/setup all
+	@scripts/mutations
 
 bench: ## Run the benchmarks; results in build/release/bench/
 	@scripts/setup build

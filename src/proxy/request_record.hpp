@@ -64,8 +64,9 @@ class RequestRecord {
   std::optional<Placed> where_;
   net::TimePoint first_token_ = net::kNever;
   net::TimePoint last_token_ = net::kNever;
-  telemetry::Outcome outcome_ = telemetry::Outcome::ClientLeft;  // what an end without a word means
-  int status_ = 0;
+  // What an end without a word means.
+  telemetry::Outcome outcome_ = telemetry::Outcome::ClientLeft;
+  int status_ = 499;
   std::string reason_;
 };
 

@@ -65,14 +65,17 @@ def run(binary) -> Callable[..., subprocess.CompletedProcess]:
 def start(binary, tmp_path, request) -> Iterator[Callable[..., Process]]:
     """start("emulate", "--ranks", 2): a command that runs beside the test; returned when it has said it is ready.
 
+    `under` are the words of a command that runs it, such as prlimit and its flags.
+
     At the end of the test what still runs gets SIGTERM, the newest first, and must exit with code 0.
     """
     processes: list[Process] = []
     request.node.stash[PROCESSES] = processes
 
-    def start_process(*arguments: object, environment: dict[str, str] | None = None) -> Process:
+    def start_process(*arguments: object, environment: dict[str, str] | None = None,
+                      under: tuple[str, ...] = ()) -> Process:
         log = tmp_path / f"{len(processes)}-{arguments[0]}.log"
-        process = Process([str(binary), *map(str, arguments)], log, environment)
+        process = Process([*under, str(binary), *map(str, arguments)], log, environment)
         processes.append(process)
         return process
 
