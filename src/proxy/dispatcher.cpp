@@ -14,6 +14,10 @@ namespace {
 constexpr double kStepTimeGain = 0.1;
 // The share of a step that a round waits for the rest of a burst.
 constexpr double kBurstShare = 0.1;
+// Between two looks at all streams.
+constexpr std::chrono::seconds kLookEvery{1};
+// Before a group has shown its pace.
+constexpr std::chrono::milliseconds kHalfOfUnknownStep{5};
 
 PlacementError placement_error(SubmitError error) {
   switch (error) {
@@ -74,6 +78,7 @@ struct Placement::State {
   net::Event answered;
   std::optional<std::expected<Placed, PlacementError>> result;
   std::optional<Steps> begin;  // the step of its group that its tokens count from
+  StreamProgress progress;
   bool left = false;
 };
 
@@ -94,16 +99,18 @@ void Placement::progress(std::int64_t tokens) {
   const GroupId group = (*state_->result)->group;
   (*state_->result)->pulse->beat();
   StepClock& clock = dispatcher_->step_clock_;
+  const net::TimePoint now = state_->home.now();
+  state_->progress.show(Tokens{tokens}, now);
   if (!state_->begin) {
     // Its first tokens are taken for a part of the latest step that was shown: to take them for a new one would put the
     // clock ahead of the engine by a step with many an admission. Where other streams show that step only afterwards,
-    // the request is a step's growth ahead in the books until it ends; where its first event is read steps late, what
-    // follows puts the clock, and all running requests, ahead by as many.
-    state_->begin = clock.now(group) - Steps{tokens};
+    // the request is a step's growth ahead in the books; where its first event is read steps late, what follows puts
+    // the clock, and all running requests, ahead by as many. The next look at the streams puts both right.
+    state_->begin = clock.latest(group).step - Steps{tokens};
     dispatcher_->decider_.dispatch(
         [dispatcher = dispatcher_, id = state_->id, begin = *state_->begin] { dispatcher->runs_since(id, begin); });
   }
-  clock.report(state_->home_index, group, *state_->begin + Steps{tokens});
+  clock.report(state_->home_index, group, *state_->begin + Steps{tokens}, now);
 }
 
 void Placement::finish_one(std::int64_t tokens) {
@@ -134,7 +141,8 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
       step_clock_{io_threads, groups.size()},
       paces_(groups.size()),
       round_timer_{decider.timers()},
-      hold_timer_{decider.timers()} {
+      hold_timer_{decider.timers()},
+      look_timer_{decider.timers()} {
   for (const std::string& group : groups) router_.add_group(group, options_.barrier);
 }
 
@@ -172,6 +180,7 @@ void Dispatcher::submit(const Request& request, const RequestSize& size, std::sh
   }
   Entry& entry = entries_[request.id];
   entry.request = request;
+  entry.progress = std::shared_ptr<const StreamProgress>{state, &state->progress};
   entry.state = std::move(state);
   entry.reports = size.reports;
   // Of an answer in one piece nobody sees when its transfer is over.
@@ -335,6 +344,8 @@ void Dispatcher::runs_since(RequestId request, Steps begin) {
   follow_steps();
   entry.begin = begin;
   age(entry);
+  newcomers_.push_back(request);
+  look_soon();
   if (entry.started) return;
   const std::chrono::duration<double> took = decider_.now() - entry.sent;
   first_token_seconds_ +=
@@ -346,8 +357,70 @@ void Dispatcher::runs_since(RequestId request, Steps begin) {
 // Sets a running request's tokens right in the books.
 void Dispatcher::age(Entry& entry) {
   if (!entry.begin) return;
-  const Steps now = paces_[router_.ledger().group_of(entry.worker).value()].steps;
+  const Steps now = pace_of(entry).steps;
   entry.lease.progress(Tokens{std::max<std::int64_t>((now - *entry.begin).count(), 1)});
+}
+
+Dispatcher::GroupPace& Dispatcher::pace_of(const Entry& entry) {
+  return paces_[router_.ledger().group_of(entry.worker).value()];
+}
+
+// --- books against streams ---
+
+// Looks at those that are new in half a step.
+void Dispatcher::look_soon() {
+  net::Duration wait = net::Duration::max();
+  for (const GroupPace& pace : paces_) wait = std::min(wait, pace.half_step());
+  const net::TimePoint soon = decider_.now() + wait;
+  if (look_timer_.armed() && look_timer_.deadline() <= soon) return;
+  look_timer_.arm(soon, [this] { look_at_streams(); });
+}
+
+net::Duration Dispatcher::GroupPace::half_step() const {
+  if (step_seconds == 0) return kHalfOfUnknownStep;
+  return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double>{step_seconds / 2});
+}
+
+// Newcomers are looked at in the middle of their first step, all requests every kLookEvery.
+void Dispatcher::look_at_streams() {
+  follow_steps();
+  const net::TimePoint now = decider_.now();
+  if (now >= next_look_) {
+    next_look_ = now + kLookEvery;
+    newcomers_.clear();
+    for (auto& [id, entry] : entries_) {
+      if (entry.begin && !follow_stream(entry)) newcomers_.push_back(id);
+    }
+  } else {
+    std::erase_if(newcomers_, [this](RequestId id) {
+      const auto entry = entries_.find(id);
+      return entry == entries_.end() || follow_stream(entry->second);
+    });
+  }
+  if (!newcomers_.empty()) {
+    look_soon();
+  } else if (router_.ledger().live_leases() > 0) {
+    look_timer_.arm(next_look_, [this] { look_at_streams(); });
+  }
+}
+
+// Gives the request the tokens in the books that its streams have shown, between two steps of its group: then every
+// stream that takes part has shown the latest. One that is read late or has an event for several steps keeps the
+// clock's count. False within a step. Workers without a barrier have no step in common: what was shown lately is right
+// but for a token.
+bool Dispatcher::follow_stream(Entry& entry) {
+  const GroupPace& pace = pace_of(entry);
+  const ShownStep latest = step_clock_.latest(router_.ledger().group_of(entry.worker));
+  const net::Duration half = pace.half_step();
+  const net::TimePoint now = decider_.now();
+  if (options_.barrier && (now - latest.since < half || latest.step != pace.steps)) return false;
+  const net::TimePoint lately = options_.barrier ? latest.since - half / 2 : now - 3 * half;
+  if (entry.progress->at() < lately) return true;
+  const Steps begin = pace.steps - Steps{entry.progress->tokens().count()};
+  if (begin == *entry.begin) return true;
+  entry.begin = begin;
+  age(entry);
+  return true;
 }
 
 void Dispatcher::finish_one(RequestId request, Tokens generated) {
@@ -425,7 +498,7 @@ void Dispatcher::follow_steps() {
   const net::TimePoint now = decider_.now();
   for (std::uint32_t g = 0; g < paces_.size(); ++g) {
     GroupPace& pace = paces_[g];
-    const Steps steps = step_clock_.now(GroupId{g});
+    const Steps steps = step_clock_.latest(GroupId{g}).step;
     if (steps == pace.steps) continue;
     const Steps taken = steps - pace.steps;
     router_.advance(GroupId{g}, taken);

@@ -25,6 +25,7 @@
 #include "proxy/prefill_book.hpp"
 #include "proxy/rate_meter.hpp"
 #include "proxy/step_clock.hpp"
+#include "proxy/stream_progress.hpp"
 #include "proxy/worker_pulse.hpp"
 
 namespace balanceroute::proxy {
@@ -235,17 +236,24 @@ class Dispatcher {
     bool has_slots = false;        // it has had a lease there
     bool started = false;          // its first token was seen
     std::optional<Steps> begin{};  // the step of the group that its tokens count from
+    std::shared_ptr<const StreamProgress> progress;
   };
   struct GroupPace {
     Steps steps{0};
     net::TimePoint since{};
-    double step_seconds = 0;
+    double step_seconds = 0;  // smoothed; 0 before the first
+
+    [[nodiscard]] net::Duration half_step() const;
   };
 
   void submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
   // Its tokens count from that step of its group.
   void runs_since(RequestId request, Steps begin);
   void age(Entry& entry);
+  GroupPace& pace_of(const Entry& entry);
+  void look_soon();
+  void look_at_streams();
+  bool follow_stream(Entry& entry);
   void finish_one(RequestId request, Tokens generated);
   // `generated`: by each sequence of a request that is complete; none of one that was given up.
   void leave(RequestId request, std::optional<Tokens> generated);
@@ -280,6 +288,9 @@ class Dispatcher {
   net::Timer round_timer_;
   std::deque<std::pair<net::TimePoint, RequestId>> holds_;  // by their end; may name requests that have left
   net::Timer hold_timer_;
+  net::Timer look_timer_;
+  net::TimePoint next_look_{};        // at all streams
+  std::vector<RequestId> newcomers_;  // not looked at yet, or within a step then; may name requests that have left
   std::vector<std::deque<RequestId>> ahead_;                     // by worker: those sent before a slot was free
   std::vector<std::size_t> transfers_;                           // by worker
   std::vector<std::deque<RequestId>> held_back_;                 // by worker: chosen, waiting for a transfer to end

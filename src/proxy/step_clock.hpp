@@ -13,35 +13,49 @@
 
 #include "core/ids.hpp"
 #include "core/units.hpp"
+#include "net/clock.hpp"
 
 namespace balanceroute::proxy {
 
+// The latest step of a group, and when a stream showed it first.
+struct ShownStep {
+  Steps step{0};
+  net::TimePoint since{};
+};
+
 // StepClock counts the steps of each group of one fleet.
-//   Cost     report() is one load and at most one store, on a cache line that no other thread writes.
-//   Threads  report(thread, ...) only from that I/O thread; now() from any.
+//   Cost     report() is one load and at most two stores, on a cache line that no other thread writes.
+//   Threads  report(thread, ...) only from that I/O thread; latest() from any, whose time may be that of a step that is
+//            being reported.
 class StepClock {
  public:
   StepClock(std::size_t threads, std::size_t groups)
       : threads_{threads}, groups_{groups}, cells_{std::make_unique<Cell[]>(threads * groups)} {}
 
   // The largest step any thread has seen.
-  Steps now(GroupId group) const {
-    std::int64_t latest = 0;
+  ShownStep latest(GroupId group) const {
+    ShownStep latest;
     for (std::size_t t = 0; t < threads_; ++t) {
-      latest = std::max(latest, cells_[t * groups_ + group.value()].step.load(std::memory_order_relaxed));
+      const Cell& cell = cells_[t * groups_ + group.value()];
+      const Steps step{cell.step.load(std::memory_order_acquire)};
+      const net::TimePoint since{net::Duration{cell.since.load(std::memory_order_relaxed)}};
+      if (step > latest.step || (step == latest.step && since < latest.since)) latest = {step, since};
     }
-    return Steps{latest};
+    return latest;
   }
 
-  // A stream on this thread has reached this step.
-  void report(std::size_t thread, GroupId group, Steps step) {
-    std::atomic<std::int64_t>& cell = cells_[thread * groups_ + group.value()].step;
-    if (step.count() > cell.load(std::memory_order_relaxed)) cell.store(step.count(), std::memory_order_relaxed);
+  // A stream on this thread has reached this step, now.
+  void report(std::size_t thread, GroupId group, Steps step, net::TimePoint now) {
+    Cell& cell = cells_[thread * groups_ + group.value()];
+    if (step.count() <= cell.step.load(std::memory_order_relaxed)) return;
+    cell.since.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+    cell.step.store(step.count(), std::memory_order_release);
   }
 
  private:
   struct alignas(64) Cell {
     std::atomic<std::int64_t> step{0};
+    std::atomic<net::Duration::rep> since{0};
   };
 
   std::size_t threads_;

@@ -5,14 +5,28 @@
 namespace balanceroute::proxy {
 namespace {
 
+net::TimePoint at(int ms) {
+  return net::TimePoint{std::chrono::milliseconds{ms}};
+}
+
 // Law: the clock shows the largest step of any thread, of each group by itself.
 TEST(StepClock, ShowsTheLatest) {
   StepClock clock{2, 2};
-  clock.report(0, GroupId{1}, Steps{5});
-  clock.report(1, GroupId{1}, Steps{7});
-  clock.report(1, GroupId{1}, Steps{6});
-  EXPECT_EQ(clock.now(GroupId{0}), Steps{0});
-  EXPECT_EQ(clock.now(GroupId{1}), Steps{7});
+  clock.report(0, GroupId{1}, Steps{5}, at(1));
+  clock.report(1, GroupId{1}, Steps{7}, at(2));
+  clock.report(1, GroupId{1}, Steps{6}, at(3));
+  EXPECT_EQ(clock.latest(GroupId{0}).step, Steps{0});
+  EXPECT_EQ(clock.latest(GroupId{1}).step, Steps{7});
+}
+
+// Law: a step began when the first stream of any thread showed it.
+TEST(StepClock, TellsWhenTheLatestWasShownFirst) {
+  StepClock clock{3, 1};
+  clock.report(0, GroupId{0}, Steps{7}, at(5));
+  clock.report(1, GroupId{0}, Steps{7}, at(4));
+  clock.report(1, GroupId{0}, Steps{7}, at(6));
+  clock.report(2, GroupId{0}, Steps{6}, at(1));
+  EXPECT_EQ(clock.latest(GroupId{0}).since, at(4));
 }
 
 }  // namespace
