@@ -127,8 +127,8 @@ def test_a58_a_router_that_was_killed_comes_back_by_itself(emulated, start):
                                router={"health": {"interval_ms": 50}})
     body = {**STREAM, "model": "emulated", "emulator": {"prompt_tokens": 50, "output_tokens": 100_000}}
     clients = [RawClient(router.listen).post("/v1/chat/completions", body) for _ in range(24)]  # 8 of them wait
-    for client in clients[:16]:
-        client.read_until(b"data:")
+    state = f"{engines.ready['groups'][0][0]}/emulator/state"
+    wait_until(lambda: sum(rank["running"] for rank in json.loads(fetch(state))["ranks"]) == 16, "every slot is taken")
     router.process.kill()
     answers = [client.answer_if_any() for client in clients]
     assert not any(answer and (answer.whole or "[DONE]" in answer.events) for answer in answers)
@@ -138,7 +138,6 @@ def test_a58_a_router_that_was_killed_comes_back_by_itself(emulated, start):
                  {**CHAT, "model": "emulated", "emulator": {"prompt_tokens": 50, "output_tokens": 3}})
     assert answer.status == 200
     assert time.monotonic() - began < 2
-    state = f"{engines.ready['groups'][0][0]}/emulator/state"
     wait_until(lambda: json.loads(fetch(state))["holds_nothing"], "the engines hold nothing")
     wait_until(again.is_empty, "the new ledger is empty")
     wait_until(lambda: again.metric("balanceroute_engine_running_sequences") == 0 ==
