@@ -3,8 +3,8 @@
     scripts/soak --seconds 3600
 
 Clients keep an emulated fleet of prefill and decode engines full through the router. Some leave, some read slowly, some
-ask for a fault; engines restart, stall and break off, the configuration is reloaded. What happens is drawn from a seed.
-When it is over nothing may be left, and everything must add up:
+ask for a fault; engines restart, stall and break off, the configuration is reloaded, the router's wall clock jumps by an
+hour to and fro. What happens is drawn from a seed. When it is over nothing may be left, and everything must add up:
 
     every request has a result or an error within its deadline, one final log line and one increment of a metric
     the tokens of an answer, which the emulator numbers, are there once each and in order
@@ -12,8 +12,7 @@ When it is over nothing may be left, and everything must add up:
     memory, threads and descriptors of the router are where they were after its first part
     the workers of a group have done equal shares of the work
 
-It prints what was done and every fault; the exit code is 1 if there is one. Clocks are not changed: the router takes time
-from the steady clock alone (src/net/clock.hpp).
+It prints what was done and every fault; the exit code is 1 if there is one.
 """
 
 import argparse
@@ -21,6 +20,7 @@ import asyncio
 import collections
 import contextlib
 import dataclasses
+import datetime
 import json
 import os
 import pathlib
@@ -29,6 +29,7 @@ import re
 import signal
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -278,6 +279,14 @@ def config_for(engines: dict) -> dict:
     }
 
 
+def jumping_clock(folder: pathlib.Path) -> dict[str, str]:
+    """The environment of a process whose wall clock jumps."""
+    library = folder / "jumping_clock.so"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, pathlib.Path(__file__).with_name("jumping_clock.c"), "-ldl"],
+                   check=True)
+    return {"LD_PRELOAD": str(library)}
+
+
 class Soak:
     """One run: what was sent, what went wrong on purpose, and what is wrong with the books afterwards."""
 
@@ -290,7 +299,8 @@ class Soak:
         self.config = config_for(self.engines.ready)
         path = folder / "router.yaml"
         write_config(str(path), self.config)
-        self.router = WatchedRouter(Process([str(binary), "serve", "--config", str(path)], folder / "router.log"))
+        self.router = WatchedRouter(Process([str(binary), "serve", "--config", str(path)], folder / "router.log",
+                                            jumping_clock(folder)))
         self.clients = Clients(self.router.listen, self.chance)
         self.readings = Readings(self.router)
         everyone = [*(url for group in self.engines.ready["groups"] for url in group), *self.engines.ready["prefill"]]
@@ -314,6 +324,8 @@ class Soak:
         # One that left before the router looked at it may still be on its way to its final line.
         self._wait(lambda: self.router.finished() >= len(self.clients.sent))
         found = [] if emptied else [f"not empty after {EMPTY_SECONDS} s: {json.dumps(self.router.ledger())[:2000]}"]
+        if self.clock_jumps() == 0:
+            found.append("the router's wall clock never jumped")
         return found + self._request_faults() + self.readings.faults() + self._rest_faults() + self._share_faults()
 
     def _request_faults(self) -> list[str]:
@@ -354,15 +366,20 @@ class Soak:
         found = []
         for number, urls in enumerate(self.engines.ready["groups"]):
             fair = sum(tokens[url] for url in urls) / len(urls)
-            self.shares = [tokens[url] / fair for url in urls] if fair else []
-            print(f"shares of g{number}: " + ", ".join(f"{share:.3f}" for share in self.shares))
-            allowed = 0.05 + 3 / max(1.0, fair) ** 0.5
+            shares = [tokens[url] / max(1, fair) for url in urls]
+            print(f"shares of g{number}: " + ", ".join(f"{share:.3f}" for share in shares))
+            allowed = 0.05 + 3 / max(1, fair) ** 0.5
             found += [f"{url} did {share:.3f} of a fair share of its group's tokens, expected 1 +- {allowed:.3f}"
-                      for url, share in zip(urls, self.shares) if abs(share - 1) > allowed]
+                      for url, share in zip(urls, shares) if abs(share - 1) > allowed]
         return found
 
     def lines(self) -> list[dict[str, str]]:
         return self.router.final_lines()
+
+    def clock_jumps(self) -> int:
+        """Lines of the log that seem older than the one before by more than a minute."""
+        stamps = [datetime.datetime.fromisoformat(line[:23]) for line in self.router.log().splitlines() if line[:2] == "20"]
+        return sum((before - after).total_seconds() > 60 for before, after in zip(stamps, stamps[1:]))
 
     def _engines_are_empty(self) -> bool:
         with urllib.request.urlopen(f"{self.everyone[0]}/emulator/state", timeout=10) as state:
@@ -386,7 +403,8 @@ class Soak:
             f"requests {len(sent)}, tokens checked {sum(len(one.numbers) for one in sent)}, "
             f"longest {max(one.seconds for one in sent):.1f} s",
             "outcomes " + ", ".join(f"{name} {count}" for name, count in sorted(outcomes.items())),
-            "trouble " + ", ".join(f"{name} {count}" for name, count in sorted(self.trouble.done.items())),
+            "trouble " + ", ".join(f"{name} {count}" for name, count in sorted(self.trouble.done.items()))
+            + f", clock jumps {2 * self.clock_jumps()}",
             f"resident {first.resident_bytes / 2**20:.1f} -> {last.resident_bytes / 2**20:.1f} MiB, "
             f"threads {first.threads} -> {last.threads}, descriptors {first.descriptors} -> {last.descriptors}, "
             f"at rest {self.at_rest.descriptors} -> {self.router.descriptors()}",
