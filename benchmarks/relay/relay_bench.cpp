@@ -156,7 +156,10 @@ Measured measure(const Contender& contender, const Options& options) {
   EventSource engines{{.ports = 8, .step = step, .tokens = options.tokens}};
   const Contender::Running running = contender.start(engines.ports());
   StreamLoad load{running.port, options.streams};
-  while (load.open() < options.streams) std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  for (int waits = 0; load.open() < options.streams; ++waits) {
+    if (waits == 6000) give_up(fmt::format("{}: {} of {} streams began", contender.name, load.open(), options.streams));
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  }
   std::this_thread::sleep_for(Seconds{1});
   static_cast<void>(load.take_latencies());
   const auto cpu = [&] { return running.child ? running.child->cpu_time() : std::chrono::nanoseconds{0}; };
@@ -229,7 +232,11 @@ int run(const Options& options) {
   for (const std::string& named : options.peers) contenders.push_back(peer(named));
   std::vector<std::vector<Measured>> rounds(contenders.size());
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    for (std::size_t i = 0; i < contenders.size(); ++i) rounds[i].push_back(measure(contenders[i], options));
+    for (std::size_t i = 0; i < contenders.size(); ++i) {
+      rounds[i].push_back(measure(contenders[i], options));
+      std::cerr << fmt::format("round {}, {}: {:.2f} us\n", repeat + 1, contenders[i].name,
+                               rounds[i].back().cpu_us_per_event);
+    }
   }
   std::vector<std::string> names;
   std::vector<Measured> figures;

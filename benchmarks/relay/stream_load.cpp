@@ -16,7 +16,7 @@ constexpr std::string_view kEnd = "data: [DONE]";
 constexpr std::string_view kLastChunk = "0\r\n\r\n";
 
 std::string request() {
-  const std::string body = R"({"model":"bench","prompt":[1,2,3,4],"max_tokens":100000,"stream":true})";
+  const std::string body = R"({"model":"bench","prompt":"once upon a time","max_tokens":100000,"stream":true})";
   return fmt::format(
       "POST /v1/completions HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
       body.size(), body);

@@ -164,7 +164,7 @@ void Generation::begin_try() {
 
 Tokens Generation::prompt_size() const {
   if (so_far_.prompt_tokens > 0) return Tokens{so_far_.prompt_tokens + so_far_.tokens};
-  return body_.prompt_tokens ? Tokens{*body_.prompt_tokens} : fleet_->estimator().estimate(body_.prompt_bytes);
+  return body_.prompt_tokens ? Tokens{*body_.prompt_tokens} : fleet_->estimator().estimate(body_.prompt);
 }
 
 net::TimePoint Generation::after(double milliseconds) const {

@@ -35,7 +35,7 @@ void Generation::learn(const std::optional<Usage>& usage) {
   record_.prompt_tokens = usage->prompt_tokens;
   // With several prompts usage is their sum, which says nothing about one.
   if (!body_.prompt_tokens && body_.sequences == 1) {
-    fleet_->estimator().learn(body_.prompt_bytes, usage->prompt_tokens);
+    fleet_->estimator().learn(body_.prompt, usage->prompt_tokens);
   }
 }
 

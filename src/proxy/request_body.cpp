@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "proxy/message_count.hpp"
+
 namespace balanceroute::proxy {
 
 namespace {
@@ -122,6 +124,8 @@ class BodyReader {
     if (known == kReadMembers.end()) {
       std::string_view skipped;
       if (const auto failure = raw_json(field.value()).get(skipped)) return std::unexpected(not_json(failure));
+      if (key == "tools") body_.prompt.add(PromptPart::Tools, skipped.size());
+      if (key == "system" || key == "instructions") body_.prompt.add(PromptPart::System, skipped.size());
       return {};
     }
     auto& place = body_.places[static_cast<std::size_t>(known - kReadMembers.begin())];
@@ -132,7 +136,7 @@ class BodyReader {
 
   Read read_member(std::string_view name, MemberPlace& place, ondemand::value value) {
     const bool has_messages = kind_ == GenerationKind::ChatCompletion || kind_ == GenerationKind::Message;
-    if (name == "messages" && has_messages) return read_messages(place, value);
+    if (name == "messages" && has_messages) return read_messages(name, place, value);
     if (name == "prompt" && kind_ == GenerationKind::TextCompletion) return read_prompt(place, value);
     if (name == "stream_options" && answers_in_choices(kind_)) return read_stream_options(place, value);
     if (kind_ == GenerationKind::Response && is_of_responses(name)) return read_of_response(name, place, value);
@@ -164,6 +168,7 @@ class BodyReader {
       if (!read || !wanted) return read;
       return std::unexpected(wrong(name, "false: responses are not stored here"));
     }
+    if (name == "input" && type == ondemand::json_type::array) return read_messages(name, place, value);
     std::string_view raw;
     if (const auto failure = raw_json(value).get(raw)) return std::unexpected(not_json(failure));
     place.value = span_of(raw);
@@ -171,10 +176,8 @@ class BodyReader {
       if (type == ondemand::json_type::null) return {};
       return std::unexpected(wrong(name, "none: responses are not stored here"));
     }
-    if (type != ondemand::json_type::string && type != ondemand::json_type::array) {
-      return std::unexpected(wrong(name, "a string or an array"));
-    }
-    body_.prompt_bytes = raw.size();
+    if (type != ondemand::json_type::string) return std::unexpected(wrong(name, "a string or an array"));
+    body_.prompt.add(PromptPart::User, raw.size());
     return {};
   }
 
@@ -248,15 +251,15 @@ class BodyReader {
     return {};
   }
 
-  Read read_messages(MemberPlace& place, ondemand::value value) {
+  Read read_messages(std::string_view name, MemberPlace& place, ondemand::value value) {
     ondemand::array messages;
     std::string_view raw;
     if (value.get_array().get(messages) || messages.raw_json().get(raw)) {
-      return std::unexpected(wrong("messages", "an array"));
+      return std::unexpected(wrong(name, "an array"));
     }
-    raw = trimmed(raw);
-    place.value = span_of(raw);
-    body_.prompt_bytes = raw.size();
+    place.value = span_of(trimmed(raw));
+    if (const auto failure = messages.reset().error()) return std::unexpected(not_json(failure));
+    if (const auto failure = add_messages(messages, body_.prompt)) return std::unexpected(not_json(failure));
     return {};
   }
 
@@ -304,7 +307,7 @@ class BodyReader {
   }
 
   Read count_text(ondemand::value value) {
-    body_.prompt_bytes += trimmed(value.raw_json_token()).size() - 2;  // without its quotes
+    body_.prompt.add(PromptPart::Plain, trimmed(value.raw_json_token()).size() - 2);  // without its quotes
     return skip(value);
   }
 
@@ -319,7 +322,7 @@ class BodyReader {
     if (sequences > kMaxSequences) return std::unexpected(wrong("n", "at most 65536 answers in all"));
     body_.sequences = static_cast<std::int32_t>(sequences);
     body_.prompts = static_cast<std::int32_t>(prompts_);
-    body_.prompt_bytes /= static_cast<std::size_t>(prompts_);
+    body_.prompt.amounts[static_cast<std::size_t>(PromptPart::Plain)] /= static_cast<std::size_t>(prompts_);
     if (nested_ids_ > 0) body_.prompt_tokens = nested_ids_ / prompts_;
     return std::move(body_);
   }

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/prompt_content.hpp"
+
 namespace balanceroute::proxy {
 
 // Of the last, which generates nothing, only the model's name is read.
@@ -69,15 +71,15 @@ struct StreamOptions {
   Span continuous_usage_span;
 };
 
-// GenerationBody is what the router knows of one request. Sizes: prompt_bytes counts the text of one prompt as JSON,
-// prompt_tokens is exact and given only for token-id prompts.
+// GenerationBody is what the router knows of one request. Sizes: prompt is the content of one prompt, prompt_tokens is
+// exact and given only for token-id prompts.
 struct GenerationBody {
   std::string model;
   bool stream = false;
   std::optional<StreamOptions> stream_options;
   std::int32_t sequences = 1;  // answers generated: prompts times the larger of n and best_of
   std::int32_t prompts = 1;
-  std::size_t prompt_bytes = 0;
+  PromptContent prompt;
   std::optional<std::int64_t> prompt_tokens;
   Span object;                             // from the opening brace to the closing one
   std::vector<std::size_t> member_begins;  // of every member, where its name begins

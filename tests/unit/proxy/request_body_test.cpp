@@ -41,17 +41,17 @@ TEST(RequestBody, ReadsWhatTheRouterNeeds) {
   EXPECT_EQ(body.model, "m");
   EXPECT_TRUE(body.stream);
   EXPECT_EQ(body.sequences, 3);
-  EXPECT_EQ(body.prompt_bytes, std::string{R"([{"role":"user","content":"hi"}])"}.size());
+  EXPECT_EQ(body.prompt.of(PromptPart::User), std::string{R"({"role":"user","content":"hi"})"}.size());
   EXPECT_TRUE(body.client_wants_usage());
   EXPECT_FALSE(chat(R"({"model":"m","stream":null,"n":null})").stream);
 }
 
 // Law: every shape of prompt gives the number of answers and the size of one prompt.
 TEST(RequestBody, CountsEveryShapeOfPrompt) {
-  EXPECT_EQ(text(R"({"model":"m","prompt":"12345678"})").prompt_bytes, 8u);
+  EXPECT_EQ(text(R"({"model":"m","prompt":"12345678"})").prompt.of(PromptPart::Plain), 8u);
   const GenerationBody strings = text(R"({"model":"m","prompt":["1234","12345678"],"best_of":2,"n":1})");
   EXPECT_EQ(strings.sequences, 4);
-  EXPECT_EQ(strings.prompt_bytes, 6u);
+  EXPECT_EQ(strings.prompt.of(PromptPart::Plain), 6u);
   const GenerationBody ids = text(R"({"model":"m","prompt":[1,2,3]})");
   EXPECT_EQ(ids.sequences, 1);
   EXPECT_EQ(ids.prompt_tokens, 3);
@@ -158,17 +158,17 @@ TEST(RequestBody, ResponsesKeepNoState) {
   EXPECT_TRUE(read_generation_body(R"({"model":"m","prompt":"x","store":true})", GenerationKind::TextCompletion));
 }
 
-// Law: the size of the prompt is that of its text as JSON, and an answer is one sequence.
+// Law: a message counts for whoever says it, and an answer is one sequence.
 TEST(RequestBody, ResponsesAndMessagesAreOneSequence) {
   const auto response =
       read_generation_body(R"({"model":"m","input":[{"content":"hi"}] ,"n":3})", GenerationKind::Response);
   ASSERT_TRUE(response);
-  EXPECT_EQ(response->prompt_bytes, std::string_view{R"([{"content":"hi"}])"}.size());
+  EXPECT_EQ(response->prompt.of(PromptPart::User), std::string_view{R"({"content":"hi"})"}.size());
   EXPECT_EQ(response->sequences, 1);
   const auto message = read_generation_body(R"({"model":"m","messages":[],"stream":true})", GenerationKind::Message);
   ASSERT_TRUE(message);
   EXPECT_TRUE(message->stream);
-  EXPECT_EQ(message->prompt_bytes, 2U);
+  EXPECT_EQ(message->prompt.of(PromptPart::User), 0U);
 }
 
 // Law: of a request that generates nothing only the model is read, which may be missing; engines stay out of reach.
