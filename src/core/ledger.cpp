@@ -118,6 +118,26 @@ std::expected<WorkerId, WorkerError> Ledger::add_worker(GroupId group, std::stri
   return id;
 }
 
+Tokens Ledger::largest_prompt(std::int32_t sequences) const {
+  Tokens space{0};
+  for (const Group& group : groups_) {
+    for (std::size_t i = 0; i < group.workers.size(); ++i) {
+      if (group.slots[i] >= sequences) space = std::max(space, group.kv_space[i]);
+    }
+  }
+  std::int64_t fits = 0;
+  std::int64_t most = kMaxTokens.count() / sequences;
+  while (fits < most) {
+    const std::int64_t middle = fits + (most - fits + 1) / 2;
+    if (kv_.model().weight_of(Tokens{middle}) * sequences <= space) {
+      fits = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  return Tokens{fits};
+}
+
 // Gives the worker, idle, its place in its group's arrays.
 void Ledger::attach(WorkerId worker) {
   const Worker& joining = workers_[worker.value()];

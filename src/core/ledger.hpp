@@ -205,6 +205,8 @@ class Ledger {
   [[nodiscard]] const LoadModel& load_model() const { return load_.model(); }
   // KV space that the request takes as it is admitted.
   [[nodiscard]] Tokens kv_on_entry(const Request& request) const { return kv_.model().weight_on_entry(request); }
+  // The longest prompt of so many sequences that any worker at a barrier could hold if it were idle.
+  [[nodiscard]] Tokens largest_prompt(std::int32_t sequences) const;
 
   [[nodiscard]] std::size_t live_leases() const { return by_request_.size(); }
   // Every live lease, by rising request id.

@@ -167,13 +167,20 @@ void Dispatcher::set_tenants(const std::vector<TenantParams>& tenants) {
   });
 }
 
-void Dispatcher::submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state) {
+void Dispatcher::submit(Request request, const RequestSize& size, std::shared_ptr<State> state) {
   if (router_.waiting() >= options_.waiting_limit) {
     answer(state, std::unexpected(PlacementError::QueueFull));
     return;
   }
   router_.set_now(decider_.now().time_since_epoch());
-  const auto submitted = router_.submit(request);
+  auto submitted = router_.submit(request);
+  const bool too_large = !submitted && (submitted.error() == SubmitError::ExceedsKvSpace ||
+                                        submitted.error() == SubmitError::TooManyTokens);
+  if (too_large && !size.counted) {
+    // An estimate is no reason to refuse: the engine counts, and knows.
+    request.prompt = router_.ledger().largest_prompt(request.sequences);
+    submitted = router_.submit(request);
+  }
   if (!submitted) {
     answer(state, std::unexpected(placement_error(submitted.error())));
     return;

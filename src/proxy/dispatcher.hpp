@@ -57,9 +57,10 @@ struct Placed {
 };
 
 struct RequestSize {
-  Tokens prompt;           // of one sequence, estimated
+  Tokens prompt;           // of one sequence
   std::int32_t sequences;  // decoded side by side
   bool reports = true;     // its answer is streamed, so that its tokens are seen
+  bool counted = true;     // the prompt is exact, not an estimate
   // Its KV comes from a prefill instance, which may hold it so long.
   std::optional<net::TimePoint> hold_until{};
 };
@@ -246,7 +247,7 @@ class Dispatcher {
     [[nodiscard]] net::Duration half_step() const;
   };
 
-  void submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
+  void submit(Request request, const RequestSize& size, std::shared_ptr<State> state);
   // Its tokens count from that step of its group.
   void runs_since(RequestId request, Steps begin);
   void age(Entry& entry);

@@ -119,7 +119,10 @@ net::TimePoint Generation::hold_until() const {
 
 // Waits for a worker.
 Generation::Stage Generation::place(Tokens prompt) {
-  RequestSize size{.prompt = prompt, .sequences = body_.sequences, .reports = body_.stream};
+  RequestSize size{.prompt = prompt,
+                   .sequences = body_.sequences,
+                   .reports = body_.stream,
+                   .counted = body_.prompt_tokens || record_.prompt_tokens > 0};
   if (!handover_.object.empty()) size.hold_until = hold_until();
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size, record_.tenant));
   if (*claim_) (*claim_)->computed(prompt);  // from now on it counts as waiting in the pool

@@ -142,6 +142,26 @@ TEST(LedgerKv, AdmissionsLeaveTheReserve) {
             WorkerError::NoKvSpace);
 }
 
+// Law: the largest prompt is held by an idle worker with slots for its sequences, and one token more by none.
+TEST(LedgerKv, LargestPromptIsTheLastThatFits) {
+  Ledger ledger{"fleet", {.load_model = {}, .kv_block = Tokens{16}}};
+  EXPECT_EQ(ledger.largest_prompt(1), Tokens{0});
+  const GroupId group = ledger.add_group("g");
+  ledger.add_worker(group, "http://a", 0, 2, {.capacity = Tokens{1000}, .reserve = Tokens{100}}).value();
+  ledger.add_worker(group, "http://b", 0, 1, {.capacity = Tokens{2000}, .reserve = Tokens{500}}).value();
+  for (const auto& [sequences, largest] : {std::pair{1, 1488}, std::pair{2, 448}, std::pair{3, 0}}) {
+    const Request fits{.id = RequestId{1}, .prompt = ledger.largest_prompt(sequences), .sequences = sequences};
+    EXPECT_EQ(fits.prompt, Tokens{largest});
+    Request more = fits;
+    more.prompt = more.prompt + Tokens{1};
+    const auto space = [&](std::int32_t of) { return of == 1 ? Tokens{1500} : Tokens{of == 2 ? 900 : 0}; };
+    EXPECT_LE(ledger.kv_on_entry(fits), space(sequences));
+    EXPECT_GT(ledger.kv_on_entry(more), space(sequences));
+  }
+  ledger.add_worker(group, "http://c", 0, 4).value();
+  EXPECT_EQ(ledger.largest_prompt(4), Tokens{kMaxTokens.count() / 4});
+}
+
 // Law: a resumed request weighs its prompt and what it had generated, for each sequence.
 TEST_F(LedgerTest, AgeOnEntryCounts) {
   const Lease lease =

@@ -128,5 +128,32 @@ TEST_F(BooksOfStreams, EventsForSeveralSteps) {
   }
 }
 
+// Law: only a count is a reason to refuse a prompt for its size; an estimate that no worker could hold is taken for the
+// largest prompt that one could.
+TEST(Estimates, RefuseNothing) {
+  net::ManualClock clock;
+  net::IoThread thread{"test", clock};
+  Dispatcher dispatcher{thread, 1, make_policy({.name = "least_tokens"}).value(), {.fleet = "f", .router = {}}, {"g"}};
+  dispatcher.change([](Router& router) {
+    router.add_worker(GroupId{0}, "http://host", 0, 4, {.capacity = Tokens{1000}}).value();
+    return true;
+  });
+  for (const bool counted : {true, false}) {
+    for (const Tokens prompt : {Tokens{1001}, Tokens{std::int64_t{1} << 40}}) {
+      const Placement placement =
+          dispatcher.request(thread, 0, {.prompt = prompt, .sequences = 1, .counted = counted}, "default");
+      thread.context().restart();
+      thread.context().poll();
+      clock.advance(milliseconds{3});
+      thread.timers().fire_due(clock.now());
+      const FleetSnapshot state = dispatcher.snapshot(true);
+      ASSERT_EQ(state.leases.size(), counted ? 0u : 1u);
+      EXPECT_EQ(state.workers[0].load, Tokens{counted ? 0 : 1000});
+    }
+    thread.context().restart();
+    thread.context().poll();
+  }
+}
+
 }  // namespace
 }  // namespace balanceroute::proxy
