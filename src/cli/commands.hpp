@@ -15,6 +15,7 @@ namespace balanceroute::cli {
 [[nodiscard]] std::unique_ptr<Command> make_replay_command();
 [[nodiscard]] std::unique_ptr<Command> make_serve_command();
 [[nodiscard]] std::unique_ptr<Command> make_simulate_command();
+[[nodiscard]] std::unique_ptr<Command> make_calibrate_command();
 [[nodiscard]] std::unique_ptr<Command> make_tune_command();
 [[nodiscard]] std::unique_ptr<Command> make_verify_decisions_command();
 

@@ -17,6 +17,7 @@ constexpr auto kCommands = std::to_array<CommandEntry>({
     {"key", "Draw an API key for a client, and print the entry that lets it in.", make_key_command},
     {"config", "Check, show or document the router's configuration.", make_config_command},
     {"simulate", "Compare policies on a trace of requests, in virtual time.", make_simulate_command},
+    {"calibrate", "Say from measured steps whether KV tokens are what makes them long.", make_calibrate_command},
     {"tune", "Find the settings of br_h that suit a trace and a fleet.", make_tune_command},
     {"demo", "Compare the policies on a real trace, over HTTP, on this machine.", make_demo_command},
     {"emulate", "Play a fleet of engines that step together, without a model.", make_emulate_command},
