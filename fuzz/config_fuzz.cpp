@@ -2,7 +2,6 @@
 // again.
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -10,14 +9,11 @@
 #include "config/yaml_reader.hpp"
 #include "core/param_check.hpp"
 #include "proxy/serve_params.hpp"
+#include "require.hpp"
 
 namespace {
 
 using namespace balanceroute;
-
-void require(bool holds) {
-  if (!holds) std::abort();
-}
 
 void check(const proxy::ServeParams& params) {
   require(!first_fault(params));

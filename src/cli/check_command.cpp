@@ -20,7 +20,7 @@ class CheckCommand final : public Command {
     if (!loaded) return std::unexpected(loaded.error());
     const auto keys = proxy::load_keys(loaded->params);
     if (!keys) return bad_usage(keys.error());
-    const auto findings = proxy::check_fleets(loaded->params, keys->engines);
+    const auto findings = proxy::check_fleets(loaded->params, *keys);
     print(findings);
     const auto wrong = std::ranges::count(findings, proxy::Verdict::wrong, &proxy::Finding::verdict);
     if (wrong == 0) return {};

@@ -1,7 +1,5 @@
 #include "net/client.hpp"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <array>
 #include <boost/asio/buffer.hpp>
@@ -10,13 +8,14 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/asio/write.hpp>
 #include <boost/url/parse.hpp>
 #include <charconv>
 #include <optional>
 #include <utility>
 
 #include "net/http_reader.hpp"
+#include "net/networks.hpp"
+#include "net/stream.hpp"
 
 namespace balanceroute::net {
 
@@ -42,6 +41,18 @@ std::string request_head(const HttpRequest& request, const Endpoint& endpoint) {
   return head.append("\r\n");
 }
 
+// Such as 100 Continue: the answer is still to come.
+bool is_interim(int status) {
+  return status < 200 && status != 101;
+}
+
+// What no server that we ask may answer, or null. Whoever followed a redirect would send a request, its body and its
+// keys to wherever the server says.
+const char* refusal_of(int status) {
+  if (status == 101) return "the server changed to another protocol";
+  return status >= 300 && status < 400 && status != 304 ? "the server redirects, which is never followed" : nullptr;
+}
+
 }  // namespace
 
 std::string Endpoint::authority() const {
@@ -49,66 +60,106 @@ std::string Endpoint::authority() const {
   return (ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-std::expected<Endpoint, std::string> parse_http_url(std::string_view url) {
+std::string without_userinfo(std::string_view url) {
+  const auto scheme = url.find("//");
+  const std::size_t start = scheme == std::string_view::npos ? 0 : scheme + 2;
+  const auto at = url.substr(0, url.find('/', start)).rfind('@');
+  if (at == std::string_view::npos || at < start) return std::string{url};
+  return std::string{url.substr(0, start)} + "***" + std::string{url.substr(at)};
+}
+
+std::string Endpoint::url() const {
+  return (tls ? "https://" : "http://") + authority();
+}
+
+std::expected<Endpoint, std::string> parse_http_url(std::string_view url, Schemes schemes) {
+  const bool any = schemes == Schemes::http_and_https;
+  const auto wrong = [any](std::string what) {
+    return std::unexpected(what +
+                           (any ? ", expected http://host:port or https://host:port" : ", expected http://host:port"));
+  };
   const auto parsed = boost::urls::parse_uri(boost::urls::string_view{url.data(), url.size()});
-  if (!parsed) return std::unexpected("not a URL, expected http://host:port");
-  if (parsed->scheme_id() != boost::urls::scheme::http) {
-    return std::unexpected("scheme '" + std::string{parsed->scheme().data(), parsed->scheme().size()} +
-                           "' is not supported, expected http://host:port");
+  if (!parsed) return wrong("not a URL");
+  const bool tls = parsed->scheme_id() == boost::urls::scheme::https;
+  if (parsed->scheme_id() != boost::urls::scheme::http && !(tls && any)) {
+    return wrong("scheme '" + std::string{parsed->scheme().data(), parsed->scheme().size()} + "' is not supported");
   }
-  if (!parsed->encoded_path().empty() && parsed->encoded_path() != "/") {
-    return std::unexpected("has a path, expected http://host:port");
-  }
+  if (!parsed->encoded_path().empty() && parsed->encoded_path() != "/") return wrong("has a path");
   if (parsed->has_userinfo() || parsed->has_query() || parsed->has_fragment()) {
-    return std::unexpected("has more than host and port, expected http://host:port");
+    return wrong("has more than host and port");
   }
   std::string host = parsed->host_address();
-  if (host.empty()) return std::unexpected("has no host, expected http://host:port");
-  if (!parsed->has_port()) return Endpoint{std::move(host), 80};
+  if (host.empty()) return wrong("has no host");
+  if (!parsed->has_port()) return Endpoint{std::move(host), static_cast<std::uint16_t>(tls ? 443 : 80), tls};
   const std::string_view digits{parsed->port().data(), parsed->port().size()};
   unsigned port = 0;
   std::from_chars(digits.data(), digits.data() + digits.size(), port);
   if (port < 1 || port > 65535) return std::unexpected("has no valid port, expected 1..65535");
-  return Endpoint{std::move(host), static_cast<std::uint16_t>(port)};
+  return Endpoint{std::move(host), static_cast<std::uint16_t>(port), tls};
 }
 
 // ClientConnection is one socket and the response that is being read from it.
 class ClientConnection {
  public:
   ClientConnection(IoThread& thread, std::size_t head_limit)
-      : socket_{thread.context()}, deadline_{thread.timers()}, head_limit_{head_limit} {}
+      : stream_{tcp::socket{thread.context()}}, deadline_{thread.timers()}, head_limit_{head_limit} {}
 
-  asio::awaitable<std::expected<void, NetError>> connect(const tcp::resolver::results_type& addresses,
+  asio::awaitable<std::expected<void, NetError>> connect(const std::vector<tcp::endpoint>& addresses,
                                                          const std::string& doing, TimePoint deadline) {
     const DeadlineGuard guard{*this, deadline};
     error_code failure;
-    co_await asio::async_connect(socket_, addresses, asio::redirect_error(asio::use_awaitable, failure));
+    co_await asio::async_connect(stream_.socket(), addresses, asio::redirect_error(asio::use_awaitable, failure));
     if (failure) co_return std::unexpected(fault(failure, doing));
-    socket_.set_option(tcp::no_delay{true}, failure);
-    socket_.non_blocking(true, failure);
+    stream_.prepare();
     co_return std::expected<void, NetError>{};
+  }
+
+  // No request has been sent yet, so what goes wrong is a fault of connecting.
+  asio::awaitable<std::expected<void, NetError>> secure(std::shared_ptr<const TlsContext> context,
+                                                        const std::string& name, const std::string& doing,
+                                                        TimePoint deadline) {
+    const DeadlineGuard guard{*this, deadline};
+    stream_.begin_tls(TlsSession::connect(std::move(context), stream_.socket().native_handle(), name));
+    const error_code failure = co_await stream_.handshake();
+    if (!failure) co_return std::expected<void, NetError>{};
+    if (late_ || failure == asio::error::operation_aborted) co_return std::unexpected(fault(failure, doing));
+    const std::string& reason = stream_.tls()->reason();
+    co_return std::unexpected(
+        NetError{NetFault::Connect, doing + ": TLS: " + (reason.empty() ? "the server ended it" : reason)});
   }
 
   asio::awaitable<std::expected<void, NetError>> write(std::string head, std::string_view body, TimePoint deadline) {
     const DeadlineGuard guard{*this, deadline};
     error_code failure;
-    const std::array parts{asio::const_buffer{head.data(), head.size()}, asio::const_buffer{body.data(), body.size()}};
-    co_await asio::async_write(socket_, parts, asio::redirect_error(asio::use_awaitable, failure));
-    if (failure) co_return std::unexpected(fault(failure, "send request"));
+    std::array parts{asio::const_buffer{head.data(), head.size()}, asio::const_buffer{body.data(), body.size()}};
+    while (parts[0].size() + parts[1].size() > 0) {
+      const std::size_t sent = stream_.write_some(parts, failure);
+      const std::size_t of_head = std::min(sent, parts[0].size());
+      parts[0] += of_head;
+      parts[1] += sent - of_head;
+      if (failure == asio::error::would_block) {
+        failure = {};
+        co_await stream_.socket().async_wait(stream_.write_wait(), asio::redirect_error(asio::use_awaitable, failure));
+      }
+      if (failure) co_return std::unexpected(fault(failure, "send request"));
+    }
     co_return std::expected<void, NetError>{};
   }
 
-  asio::awaitable<std::expected<void, NetError>> read_head(TimePoint deadline) {
-    reader_.emplace(head_limit_);
+  asio::awaitable<std::expected<void, NetError>> read_head(bool is_answer_to_head, TimePoint deadline) {
+    reader_.emplace(head_limit_, is_answer_to_head);
     body_.clear();
     received_ = false;
     while (!reader_->head_done()) {
       const auto read = co_await read_some(deadline);
       if (!read) co_return std::unexpected(read.error());
-      if (reader_->head_done() && reader_->head().status < 200 && reader_->head().status != 101) {
-        reader_.emplace(head_limit_);  // an interim answer such as 100 Continue; what follows it is kept in rest_
+      while (reader_->head_done() && is_interim(reader_->head().status)) {
+        reader_.emplace(head_limit_, is_answer_to_head);  // what follows it is kept in rest_
         if (const auto fed = feed_rest(); !fed) co_return std::unexpected(fed.error());
       }
+    }
+    if (const char* why = refusal_of(reader_->head().status)) {
+      co_return std::unexpected(NetError{NetFault::Protocol, std::string{"read response: "} + why});
     }
     co_return std::expected<void, NetError>{};
   }
@@ -129,11 +180,7 @@ class ClientConnection {
   bool reusable() const { return reader_ && reader_->done() && reader_->keep_alive() && rest_.empty() && !ended_; }
 
   // A server that closed an idle connection shows it to whoever looks; so does one that sent what nobody asked for.
-  bool still_open() {
-    char byte = 0;
-    const auto count = ::recv(socket_.native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
-  }
+  bool still_open() { return stream_.is_idle(); }
 
   TimePoint idle_since{};
 
@@ -147,7 +194,7 @@ class ClientConnection {
       connection_.deadline_.arm(deadline, [&connection] {
         connection.late_ = true;
         error_code ignored;
-        connection.socket_.cancel(ignored);
+        connection.stream_.socket().cancel(ignored);
       });
     }
     ~DeadlineGuard() { connection_.deadline_.cancel(); }
@@ -168,14 +215,14 @@ class ClientConnection {
   asio::awaitable<std::expected<void, NetError>> read_some(TimePoint deadline) {
     std::string& buffer = read_buffer();
     error_code failure;
-    std::size_t count = socket_.read_some(asio::buffer(buffer), failure);
+    std::size_t count = stream_.read_some(asio::buffer(buffer), failure);
     if (failure == asio::error::would_block) {
       failure = {};
       {
         const DeadlineGuard guard{*this, deadline};
-        co_await socket_.async_wait(tcp::socket::wait_read, asio::redirect_error(asio::use_awaitable, failure));
+        co_await stream_.socket().async_wait(stream_.read_wait(), asio::redirect_error(asio::use_awaitable, failure));
       }
-      if (!failure) count = socket_.read_some(asio::buffer(buffer), failure);
+      if (!failure) count = stream_.read_some(asio::buffer(buffer), failure);
       if (failure == asio::error::would_block) co_return std::expected<void, NetError>{};
     }
     if (failure == asio::error::eof) co_return end_of_input();
@@ -201,7 +248,7 @@ class ClientConnection {
     return std::unexpected(NetError{NetFault::Closed, "read response: the server closed the connection"});
   }
 
-  tcp::socket socket_;
+  Stream stream_;
   Timer deadline_;
   std::size_t head_limit_;
   std::optional<ResponseReader> reader_;
@@ -242,7 +289,7 @@ asio::awaitable<std::expected<std::string, NetError>> HttpCall::read_all(std::si
 }
 
 HttpClient::HttpClient(IoThread& thread, Endpoint endpoint, ClientOptions options)
-    : thread_{thread}, endpoint_{std::move(endpoint)}, options_{options} {}
+    : thread_{thread}, endpoint_{std::move(endpoint)}, options_{std::move(options)} {}
 HttpClient::~HttpClient() = default;
 
 asio::awaitable<std::expected<HttpCall, NetError>> HttpClient::send(const HttpRequest& request, TimePoint deadline) {
@@ -264,7 +311,7 @@ asio::awaitable<std::expected<void, NetError>> HttpClient::exchange_heads(Client
                                                                           TimePoint deadline) {
   const auto written = co_await connection.write(request_head(request, endpoint_), request.body, deadline);
   if (!written) co_return written;
-  co_return co_await connection.read_head(deadline);
+  co_return co_await connection.read_head(request.method == "HEAD", deadline);
 }
 
 asio::awaitable<std::expected<std::unique_ptr<ClientConnection>, NetError>> HttpClient::connect(TimePoint deadline) {
@@ -275,11 +322,32 @@ asio::awaitable<std::expected<std::unique_ptr<ClientConnection>, NetError>> Http
                                                          asio::redirect_error(asio::use_awaitable, failure));
   if (failure == asio::error::operation_aborted) co_return std::unexpected(net_error(failure, doing));
   if (failure) co_return std::unexpected(NetError{NetFault::Resolve, doing + ": " + failure.message()});
+  std::vector<tcp::endpoint> allowed;
+  for (const auto& found : addresses) {
+    if (!options_.networks || options_.networks->contain(found.endpoint().address())) {
+      allowed.push_back(found.endpoint());
+    }
+  }
+  if (allowed.empty()) {
+    co_return std::unexpected(NetError{NetFault::Connect, doing + ": its address is in none of the allowed networks"});
+  }
   auto connection = std::make_unique<ClientConnection>(thread_, options_.head_bytes);
   const TimePoint connect_by = std::min(deadline, thread_.now() + options_.connect_timeout);
-  const auto connected = co_await connection->connect(addresses, doing, connect_by);
+  const auto connected = co_await connection->connect(allowed, doing, connect_by);
   if (!connected) co_return std::unexpected(connected.error());
+  const auto secured = co_await secure(*connection, doing, connect_by);
+  if (!secured) co_return std::unexpected(secured.error());
   co_return std::move(connection);
+}
+
+asio::awaitable<std::expected<void, NetError>> HttpClient::secure(ClientConnection& connection,
+                                                                  const std::string& doing, TimePoint deadline) {
+  if (!endpoint_.tls) co_return std::expected<void, NetError>{};
+  auto context = options_.tls ? options_.tls->current() : nullptr;
+  if (!context) co_return std::unexpected(NetError{NetFault::Connect, doing + ": TLS is not set up"});
+  std::string name = options_.tls->server_name();
+  if (name.empty()) name = endpoint_.host;
+  co_return co_await connection.secure(std::move(context), name, doing, deadline);
 }
 
 std::unique_ptr<ClientConnection> HttpClient::take_idle() {

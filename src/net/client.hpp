@@ -16,20 +16,31 @@
 #include "net/error.hpp"
 #include "net/http.hpp"
 #include "net/io_thread.hpp"
+#include "net/tls.hpp"
 
 namespace balanceroute::net {
+
+class Networks;
 
 // Where a server listens. `host` is a name or an IP address, IPv6 without brackets.
 struct Endpoint {
   std::string host;
   std::uint16_t port = 80;
+  bool tls = false;
 
   std::string authority() const;  // as in a Host header
+  std::string url() const;        // http://host:port or https://host:port
   friend bool operator==(const Endpoint&, const Endpoint&) = default;
 };
 
-// Reads "http://host:port" with an optional "/" at the end; the error says what is wrong with it.
-std::expected<Endpoint, std::string> parse_http_url(std::string_view url);
+// The same text without the user and the password that a URL may have, for messages.
+std::string without_userinfo(std::string_view url);
+
+enum class Schemes { http, http_and_https };
+
+// Reads "http://host:port", or https if that is allowed, with an optional "/" at the end; the error says what is wrong
+// with it.
+std::expected<Endpoint, std::string> parse_http_url(std::string_view url, Schemes schemes = Schemes::http);
 
 struct ClientOptions {
   Duration connect_timeout = std::chrono::seconds{2};
@@ -37,6 +48,10 @@ struct ClientOptions {
   // very moment is lost, so the limit is below it. Zero switches reuse off.
   Duration idle_limit = std::chrono::seconds{4};
   std::size_t head_bytes = 64 * 1024;
+  // What servers asked by TLS must show, and what is shown to them.
+  std::shared_ptr<const TlsInUse> tls = nullptr;
+  // Where servers may be, whatever a name turns out to stand for; none means anywhere.
+  std::shared_ptr<const Networks> networks = nullptr;
 };
 
 class ClientConnection;
@@ -87,6 +102,8 @@ class HttpClient {
  private:
   friend class HttpCall;
   asio::awaitable<std::expected<std::unique_ptr<ClientConnection>, NetError>> connect(TimePoint deadline);
+  asio::awaitable<std::expected<void, NetError>> secure(ClientConnection& connection, const std::string& doing,
+                                                        TimePoint deadline);
   asio::awaitable<std::expected<void, NetError>> exchange_heads(ClientConnection& connection,
                                                                 const HttpRequest& request, TimePoint deadline);
   std::unique_ptr<ClientConnection> take_idle();

@@ -31,22 +31,22 @@ Connection::Connection(HttpServer& server, IoThread& thread, TaskGroup& tasks, S
     : server_{server},
       thread_{thread},
       tasks_{tasks},
-      socket_{std::move(socket)},
+      stream_{std::move(socket)},
       room_{thread},
       deadline_{thread.timers()} {
-  error_code ignored;
-  socket_.set_option(asio::ip::tcp::no_delay{true}, ignored);
-  socket_.non_blocking(true, ignored);
+  stream_.prepare();
 }
 
 std::string Connection::peer() const {
   error_code failure;
-  const auto endpoint = socket_.remote_endpoint(failure);
+  const auto endpoint = stream_.socket().remote_endpoint(failure);
   return failure ? std::string{"unknown"} : endpoint.address().to_string();
 }
 
 asio::awaitable<void> Connection::run() {
   co_await asio::this_coro::throw_if_cancelled(false);  // an exchange must outlive its handler, whatever happens
+  const bool readable = co_await secure();
+  if (!readable) co_return;
   for (;;) {
     auto request = co_await read_request();
     if (!request) {
@@ -61,11 +61,32 @@ asio::awaitable<void> Connection::run() {
   if (!broken_ && !client_left_) co_await linger();
 }
 
+// Nobody may take the time to shake hands for ever, nor to say nothing at all.
+asio::awaitable<bool> Connection::secure() {
+  auto context = server_.tls_.current();
+  if (!context) co_return true;
+  stream_.begin_tls(TlsSession::accept(std::move(context), stream_.socket().native_handle()));
+  deadline_.arm(thread_.now() + options().head_timeout, [this] {
+    error_code ignored;
+    stream_.socket().cancel(ignored);
+  });
+  const error_code failure = co_await stream_.handshake();
+  deadline_.cancel();
+  if (!failure) co_return true;
+  const std::string reason = failure == asio::error::operation_aborted ? "it took too long" : stream_.tls()->reason();
+  options().tls_failed("TLS with " + peer() + ": " + reason);
+  if (stream_.tls()->met_plain_http()) {
+    stream_.end_tls();
+    co_await refuse(400, "only TLS is spoken here, expected https://");
+  }
+  co_return false;
+}
+
 void Connection::close_when_idle() {
   closing_ = true;
   if (waiting_for_request_) {
     error_code ignored;
-    socket_.cancel(ignored);
+    stream_.socket().cancel(ignored);
   }
 }
 
@@ -76,8 +97,14 @@ asio::awaitable<std::expected<HttpRequest, int>> Connection::read_request() {
   TimePoint deadline = thread_.now() + options().idle_timeout;
   bool head_started = false;
   std::size_t head_end = std::string::npos;
-  while ((head_end = find_head_end(input_)) == std::string::npos) {
+  std::size_t known = 0;
+  while ((head_end = find_head_end(input_, known)) == std::string::npos) {
     if (input_.size() > options().limits.head_bytes) co_return std::unexpected(431);
+    if (const auto checked = check_beginning(input_, known); !checked) {
+      co_await refuse(checked.error().status, checked.error().detail);
+      co_return std::unexpected(0);
+    }
+    known = input_.size();
     if (!input_.empty() && !head_started) {
       head_started = true;
       deadline = thread_.now() + options().head_timeout;
@@ -89,8 +116,9 @@ asio::awaitable<std::expected<HttpRequest, int>> Connection::read_request() {
     if (!more) co_return std::unexpected(head_started && !client_left_ && !broken_ ? 408 : 0);
   }
   if (head_end > options().limits.head_bytes) co_return std::unexpected(431);
-  if (const auto checked = check_request_head(std::string_view{input_}.substr(0, head_end)); !checked) {
-    co_await refuse(400, checked.error());
+  const std::string_view raw_head = std::string_view{input_}.substr(0, head_end);
+  if (const auto checked = check_request_head(raw_head, options().limits.head_fields); !checked) {
+    co_await refuse(checked.error().status, checked.error().detail);
     co_return std::unexpected(0);
   }
   deadline = thread_.now() + options().body_timeout;
@@ -102,7 +130,10 @@ asio::awaitable<std::expected<HttpRequest, int>> Connection::read_request() {
       co_return std::unexpected(0);
     }
     input_.erase(0, *used);
-    if (reader.done()) co_return std::move(reader.request());
+    if (reader.done()) {
+      if (input_.empty()) std::string{}.swap(input_);  // while its answer streams, a connection holds no buffer
+      co_return std::move(reader.request());
+    }
     if (!continued && reader.head_done() && !options().wants_body(reader.request())) {
       HttpRequest head = std::move(reader.request());
       head.body.clear();
@@ -121,15 +152,14 @@ asio::awaitable<bool> Connection::read_more(TimePoint deadline) {
   deadline_.arm(deadline, [this, &late] {
     late = true;
     error_code ignored;
-    socket_.cancel(ignored);
+    stream_.socket().cancel(ignored);
   });
-  const std::size_t before = input_.size();
-  input_.resize(before + kReadBytes);
   error_code failure;
-  const std::size_t count = co_await socket_.async_read_some(asio::buffer(input_.data() + before, kReadBytes),
-                                                             asio::redirect_error(asio::use_awaitable, failure));
+  while (!receive(failure) && !failure) {
+    co_await stream_.socket().async_wait(stream_.read_wait(), asio::redirect_error(asio::use_awaitable, failure));
+    if (failure) break;
+  }
   deadline_.cancel();
-  input_.resize(before + count);
   if (!failure) co_return true;
   client_left_ = failure == asio::error::eof;
   broken_ = !client_left_ && failure != asio::error::operation_aborted;
@@ -159,15 +189,24 @@ asio::awaitable<void> Connection::run_handler(HttpExchange& exchange, Event& don
   watch_.emit(asio::cancellation_type::terminal);
 }
 
+// Appends to input_ what has come; false when nothing has, or with the error that ended it.
+bool Connection::receive(error_code& failure) {
+  thread_local std::array<char, kReadBytes> buffer;  // so that one who waits owns none
+  const std::size_t count = stream_.read_some(asio::buffer(buffer), failure);
+  input_.append(buffer.data(), count);
+  if (failure == asio::error::would_block) failure = {};
+  return count > 0;
+}
+
 // Reads while the handler runs, because a closed connection shows only to a reader.
 asio::awaitable<void> Connection::watch_client(const Event& done) {
   while (!done.is_set() && input_.size() < kPipelineBytes) {
-    std::array<char, 512> bytes;
     error_code failure;
-    const std::size_t count = co_await socket_.async_read_some(
-        asio::buffer(bytes),
-        asio::bind_cancellation_slot(watch_.slot(), asio::redirect_error(asio::use_awaitable, failure)));
-    input_.append(bytes.data(), count);
+    if (!receive(failure) && !failure) {
+      co_await stream_.socket().async_wait(
+          stream_.read_wait(),
+          asio::bind_cancellation_slot(watch_.slot(), asio::redirect_error(asio::use_awaitable, failure)));
+    }
     if (failure == asio::error::operation_aborted) co_return;
     if (failure) {
       client_left_ = true;
@@ -179,6 +218,7 @@ asio::awaitable<void> Connection::watch_client(const Event& done) {
 asio::awaitable<void> Connection::refuse(int status, std::string_view detail) {
   closing_ = true;
   if (detail.empty()) detail = reason_phrase(status);
+  options().refused(status, detail, peer());
   HttpExchange exchange{*this, HttpRequest{}};
   co_await exchange.respond(server_.options_.error_response(status, detail));
   co_await linger();
@@ -186,8 +226,7 @@ asio::awaitable<void> Connection::refuse(int status, std::string_view detail) {
 
 // Closing a socket that still has unread input makes the kernel send a reset, which can destroy the answer on its way.
 asio::awaitable<void> Connection::linger() {
-  error_code ignored;
-  socket_.shutdown(Socket::shutdown_send, ignored);
+  stream_.shutdown_send();
   const TimePoint deadline = thread_.now() + kLingerTime;
   for (std::size_t total = 0; total < kLingerBytes; total += input_.size()) {
     input_.clear();
@@ -206,6 +245,7 @@ WriteStatus Connection::send(std::string_view bytes) {
   const auto sent = send_now(parts);
   if (!sent) return sent.error();
   keep(bytes.substr(*sent));
+  flush();
   return status();
 }
 
@@ -225,6 +265,7 @@ WriteStatus Connection::send_chunk(std::string_view bytes) {
     keep(part.substr(done));
     *sent -= done;
   }
+  flush();
   return status();
 }
 
@@ -233,7 +274,7 @@ std::expected<std::size_t, WriteStatus> Connection::send_now(std::span<const asi
   if (broken_) return std::unexpected(WriteStatus::Gone);
   if (pending() > 0) return 0;
   error_code failure;
-  const std::size_t sent = socket_.write_some(parts, failure);
+  const std::size_t sent = stream_.write_some(parts, failure);
   if (failure == asio::error::would_block) return 0;
   if (failure) {
     client_left_ = true;
@@ -243,27 +284,37 @@ std::expected<std::size_t, WriteStatus> Connection::send_now(std::span<const asi
   return sent;
 }
 
-void Connection::keep(std::string_view bytes) {
-  queued_.append(bytes);
-  if (in_flight_.empty() && !queued_.empty()) flush();
-}
-
 // Sends what is in flight piece by piece, then what was queued meanwhile.
 void Connection::flush() {
-  if (in_flight_.empty()) in_flight_.swap(queued_);
-  auto on_sent = [self = shared_from_this()](const error_code& failure, std::size_t sent) {
-    self->in_flight_sent_ += sent;
-    if (failure) self->broken_ = true;
-    if (self->broken_) std::string{}.swap(self->queued_);
-    if (self->broken_ || self->in_flight_sent_ == self->in_flight_.size()) {
-      std::string{}.swap(self->in_flight_);
-      self->in_flight_sent_ = 0;
-    }
-    self->room_.set();
-    if (self->pending() > 0) self->flush();
-  };
-  socket_.async_write_some(asio::buffer(in_flight_.data() + in_flight_sent_, in_flight_.size() - in_flight_sent_),
-                           std::move(on_sent));
+  if (!in_flight_.empty() || queued_.empty()) return;
+  in_flight_.swap(queued_);
+  send_when_writable();
+}
+
+void Connection::send_when_writable() {
+  stream_.socket().async_wait(stream_.write_wait(),
+                              [self = shared_from_this()](const error_code& failure) { self->on_writable(failure); });
+}
+
+void Connection::on_writable(error_code failure) {
+  if (!failure && !broken_) {
+    const std::array rest{asio::const_buffer{in_flight_.data() + in_flight_sent_, in_flight_.size() - in_flight_sent_}};
+    in_flight_sent_ += stream_.write_some(rest, failure);
+    if (failure == asio::error::would_block) failure = {};
+  }
+  if (failure) broken_ = true;
+  if (broken_) std::string{}.swap(queued_);
+  const bool sent = broken_ || in_flight_sent_ == in_flight_.size();
+  if (sent) {
+    std::string{}.swap(in_flight_);
+    in_flight_sent_ = 0;
+  }
+  room_.set();
+  if (sent) {
+    flush();
+  } else {
+    send_when_writable();
+  }
 }
 
 asio::awaitable<WriteStatus> Connection::wait_for_room(std::size_t pending_at_most) {
@@ -279,20 +330,20 @@ asio::awaitable<WriteStatus> Connection::wait_for_room(std::size_t pending_at_mo
 void Connection::close() {
   broken_ = true;
   error_code ignored;
-  socket_.close(ignored);
+  stream_.socket().close(ignored);
 }
 
 void Connection::reset() {
   error_code ignored;
-  socket_.set_option(Socket::linger{true, 0}, ignored);  // close() then drops what is unsent and sends RST
+  stream_.socket().set_option(Socket::linger{true, 0}, ignored);  // close() then drops what is unsent and sends RST
   close();
 }
 
 void Connection::break_off() {
   broken_ = true;
   error_code ignored;
-  socket_.shutdown(Socket::shutdown_both, ignored);
-  socket_.cancel(ignored);
+  stream_.socket().shutdown(Socket::shutdown_both, ignored);
+  stream_.socket().cancel(ignored);
 }
 
 }  // namespace balanceroute::net

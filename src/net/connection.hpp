@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "net/server.hpp"
+#include "net/stream.hpp"
 #include "net/task_group.hpp"
 
 namespace balanceroute::net {
@@ -45,8 +46,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   asio::awaitable<WriteStatus> wait_for_room(std::size_t pending_at_most);
 
  private:
+  // Whether requests can be read.
+  asio::awaitable<bool> secure();
   asio::awaitable<std::expected<HttpRequest, int>> read_request();
   asio::awaitable<bool> read_more(TimePoint deadline);
+  bool receive(boost::system::error_code& failure);
   asio::awaitable<void> handle(HttpRequest request);
   asio::awaitable<void> run_handler(HttpExchange& exchange, Event& done);
   asio::awaitable<void> watch_client(const Event& done);
@@ -55,14 +59,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t pending() const { return queued_.size() + in_flight_.size() - in_flight_sent_; }
   WriteStatus status() const;
   std::expected<std::size_t, WriteStatus> send_now(std::span<const asio::const_buffer> parts);
-  void keep(std::string_view bytes);
+  // Behind what waits already; flush() when all parts of a message are there.
+  void keep(std::string_view bytes) { queued_.append(bytes); }
   void flush();
+  void send_when_writable();
+  void on_writable(boost::system::error_code failure);
   void break_off();
 
   HttpServer& server_;
   IoThread& thread_;
   TaskGroup& tasks_;
-  Socket socket_;
+  Stream stream_;
   std::string input_;      // received, not yet used
   std::string in_flight_;  // being sent
   std::size_t in_flight_sent_ = 0;

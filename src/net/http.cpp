@@ -47,11 +47,42 @@ std::string_view reason_phrase(int status) {
   return known == http::status::unknown ? std::string_view{"Unknown"} : std::string_view{http::obsolete_reason(known)};
 }
 
+namespace {
+
 bool is_hop_by_hop(std::string_view name) {
-  static constexpr std::array<std::string_view, 9> kNames{
+  static constexpr std::array<std::string_view, 10> kNames{
       "Connection",        "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization", "TE",
-      "Transfer-Encoding", "Trailer",    "Upgrade"};
+      "Transfer-Encoding", "Trailer",    "Upgrade",          "HTTP2-Settings"};
   return std::ranges::any_of(kNames, [name](std::string_view known) { return iequals(known, name); });
+}
+
+// Whether the list "a, b, c" has it.
+bool has_word(std::string_view list, std::string_view word) {
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    std::string_view one = list.substr(0, comma);
+    const auto first = one.find_first_not_of(" \t");
+    if (first != std::string_view::npos) one = one.substr(first, one.find_last_not_of(" \t") - first + 1);
+    if (iequals(one, word)) return true;
+    if (comma == std::string_view::npos) break;
+    list.remove_prefix(comma + 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+HeaderList end_to_end(const HeaderList& headers) {
+  HeaderList kept;
+  const auto is_named = [&headers](std::string_view name) {
+    return std::ranges::any_of(headers, [name](const auto& field) {
+      return iequals(field.first, "Connection") && has_word(field.second, name);
+    });
+  };
+  for (const auto& [name, value] : headers) {
+    if (!is_hop_by_hop(name) && !is_named(name)) kept.add(name, value);
+  }
+  return kept;
 }
 
 HttpResponse json_response(int status, std::string body) {

@@ -52,8 +52,9 @@ struct HttpResponse {
 // The reason phrase of RFC 9110 for a status, "Unknown" for others.
 std::string_view reason_phrase(int status);
 
-// True for fields that concern one connection only and are never forwarded (RFC 9110, 7.6.1).
-bool is_hop_by_hop(std::string_view name);
+// The fields that concern more than one connection (RFC 9110, 7.6.1): without those that never do, and without those
+// that a Connection field names.
+HeaderList end_to_end(const HeaderList& headers);
 
 HttpResponse json_response(int status, std::string body);
 HttpResponse text_response(int status, std::string body);

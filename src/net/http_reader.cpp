@@ -5,6 +5,9 @@
 #include <boost/beast/http/error.hpp>
 #include <utility>
 
+#include "net/body_framing.hpp"
+#include "net/head_check.hpp"
+
 namespace balanceroute::net {
 
 namespace {
@@ -17,34 +20,34 @@ std::string text(BeastView view) {
   return {view.data(), view.size()};
 }
 
-NetError parse_error(const ErrorCode& cause, std::string_view what) {
-  const bool too_large = cause == http::error::header_limit || cause == http::error::body_limit;
-  std::string detail = std::string{what} + ": " + cause.message();
-  if (cause == http::error::header_limit) detail = std::string{what} + ": head too large";
-  if (cause == http::error::body_limit) detail = std::string{what} + ": body too large";
-  return {too_large ? NetFault::TooLarge : NetFault::Protocol, std::move(detail)};
-}
-
-// What requests and responses share: headers are kept, bodies are handed to `body_out`.
+// What requests and responses share: Beast reads the head, BodyFraming the rest.
 template <bool isRequest>
 class Parser : public http::basic_parser<isRequest> {
  public:
   HeaderList headers;
-  std::function<void(std::string_view)> body_out;
 
-  std::expected<std::size_t, NetError> feed_all(std::string_view bytes, std::string_view what) {
-    std::size_t used = 0;
-    while (used < bytes.size() && !this->is_done()) {
-      if (waits_for_chunk_header() && bytes.size() - used < kShortestLastChunk) break;
-      ErrorCode failure;
-      const std::size_t step = this->put(boost::asio::const_buffer{bytes.data() + used, bytes.size() - used}, failure);
-      used += step;
-      if (failure == http::error::need_more) break;
-      if (failure) return std::unexpected(parse_error(failure, what));
-      if (step == 0) break;
-    }
-    return used;
+  Parser(std::size_t head_limit_bytes, std::string_view what) : head_limit_bytes_{head_limit_bytes}, what_{what} {
+    this->eager(false);
+    this->header_limit(static_cast<std::uint32_t>(head_limit_bytes));
   }
+
+  std::expected<std::size_t, NetError> feed(std::string_view bytes, const BodyFraming::Sink& sink) {
+    std::size_t used = 0;
+    if (!this->is_header_done()) {
+      const std::size_t end = find_head_end(bytes);
+      const bool whole = end != std::string_view::npos;
+      if ((whole ? end : bytes.size()) > head_limit_bytes_) return std::unexpected(error("head too large", true));
+      if (!isRequest && !may_become_response(bytes)) return std::unexpected(error("not an HTTP/1.1 answer"));
+      if (!whole) return 0;
+      if (const auto read = read_head(bytes.substr(0, end)); !read) return std::unexpected(read.error());
+      used = end;
+    }
+    const auto taken = body_.feed(bytes.substr(used), sink);
+    if (!taken) return std::unexpected(error(taken.error().detail, taken.error().fault == NetFault::TooLarge));
+    return used + *taken;
+  }
+  bool feed_end() { return this->is_header_done() && body_.feed_end(); }
+  bool message_done() const { return this->is_header_done() && body_.done(); }
 
  protected:
   void on_field_impl(http::field, BeastView name, BeastView value, ErrorCode&) override {
@@ -52,38 +55,51 @@ class Parser : public http::basic_parser<isRequest> {
   }
   void on_header_impl(ErrorCode&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>&, ErrorCode&) override {}
-  std::size_t on_body_impl(BeastView body, ErrorCode&) override {
-    if (body_out) body_out({body.data(), body.size()});
-    return body.size();
-  }
-  void on_chunk_header_impl(std::uint64_t size, BeastView, ErrorCode&) override { at_chunk_header_ = size == 0; }
-  std::size_t on_chunk_body_impl(std::uint64_t remain, BeastView body, ErrorCode&) override {
-    at_chunk_header_ = remain == body.size();
-    if (body_out) body_out({body.data(), body.size()});
-    return body.size();
-  }
+  std::size_t on_body_impl(BeastView, ErrorCode&) override { return 0; }
+  void on_chunk_header_impl(std::uint64_t, BeastView, ErrorCode&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, BeastView, ErrorCode&) override { return 0; }
   void on_finish_impl(ErrorCode&) override {}
   void on_request_impl(http::verb, BeastView, BeastView, int, ErrorCode&) override {}
   void on_response_impl(int, BeastView, int, ErrorCode&) override {}
 
- private:
-  // Beast 1.81 asserts that a last chunk it has met before has come in full, "0" and two line ends. That is not so for
-  // an empty body in small pieces, so it is shown no less; every other chunk has as many bytes to come anyway.
-  static constexpr std::size_t kShortestLastChunk = 5;
-  bool waits_for_chunk_header() const { return at_chunk_header_ && this->is_header_done() && this->chunked(); }
+  NetError error(std::string_view detail, bool too_large = false) const {
+    return {too_large ? NetFault::TooLarge : NetFault::Protocol, std::string{what_} + ": " + std::string{detail}};
+  }
+  // Of all chunks together; what has a length is measured by its head.
+  std::uint64_t chunks_limit = BodyFraming::kNoLimit;
 
-  bool at_chunk_header_ = true;
+ private:
+  std::expected<void, NetError> read_head(std::string_view head) {
+    if constexpr (!isRequest) {
+      if (const auto checked = check_response_head(head); !checked) return std::unexpected(error(checked.error()));
+    }
+    ErrorCode failure;
+    this->put(boost::asio::const_buffer{head.data(), head.size()}, failure);
+    if (failure == http::error::body_limit) return std::unexpected(error("body too large", true));
+    if (failure) return std::unexpected(error(failure.message()));
+    if (this->is_done()) return {};
+    if (this->chunked()) {
+      body_ = BodyFraming::chunked(chunks_limit);
+    } else if (const auto length = this->content_length()) {
+      body_ = BodyFraming::of_length(*length);
+    } else {
+      body_ = BodyFraming::until_end();
+    }
+    return {};
+  }
+
+  std::size_t head_limit_bytes_;
+  std::string_view what_;
+  BodyFraming body_ = BodyFraming::none();
 };
 
 }  // namespace
 
 class RequestReader::Impl final : public Parser<true> {
  public:
-  explicit Impl(const HttpLimits& limits) {
-    eager(true);
-    header_limit(static_cast<std::uint32_t>(limits.head_bytes));
+  explicit Impl(const HttpLimits& limits) : Parser{limits.head_bytes, "request"} {
     body_limit(limits.body_bytes);
-    body_out = [this](std::string_view body) { request.body.append(body); };
+    chunks_limit = limits.body_bytes;
   }
 
   HttpRequest request;
@@ -106,14 +122,14 @@ RequestReader::RequestReader(RequestReader&&) noexcept = default;
 RequestReader& RequestReader::operator=(RequestReader&&) noexcept = default;
 
 std::expected<std::size_t, NetError> RequestReader::feed(std::string_view bytes) {
-  return impl_->feed_all(bytes, "request");
+  return impl_->feed(bytes, [this](std::string_view body) { impl_->request.body.append(body); });
 }
 
 bool RequestReader::head_done() const {
   return impl_->is_header_done();
 }
 bool RequestReader::done() const {
-  return impl_->is_done();
+  return impl_->message_done();
 }
 
 bool RequestReader::expects_continue() const {
@@ -127,10 +143,8 @@ HttpRequest& RequestReader::request() {
 
 class ResponseReader::Impl final : public Parser<false> {
  public:
-  explicit Impl(std::size_t head_limit_bytes, bool is_answer_to_head) {
-    eager(true);
+  Impl(std::size_t head_limit_bytes, bool is_answer_to_head) : Parser{head_limit_bytes, "response"} {
     skip(is_answer_to_head);
-    header_limit(static_cast<std::uint32_t>(head_limit_bytes));
     body_limit(boost::none);
   }
 
@@ -148,25 +162,18 @@ ResponseReader::ResponseReader(ResponseReader&&) noexcept = default;
 ResponseReader& ResponseReader::operator=(ResponseReader&&) noexcept = default;
 
 std::expected<std::size_t, NetError> ResponseReader::feed(std::string_view bytes, const BodySink& on_body) {
-  impl_->body_out = std::ref(on_body);
-  auto used = impl_->feed_all(bytes, "response");
-  impl_->body_out = nullptr;
-  return used;
+  return impl_->feed(bytes, on_body);
 }
 
 bool ResponseReader::feed_end() {
-  if (done()) return true;
-  if (!head_done() || !impl_->need_eof()) return false;
-  ErrorCode failure;
-  impl_->put_eof(failure);
-  return !failure;
+  return impl_->feed_end();
 }
 
 bool ResponseReader::head_done() const {
   return impl_->is_header_done();
 }
 bool ResponseReader::done() const {
-  return impl_->is_done();
+  return impl_->message_done();
 }
 bool ResponseReader::keep_alive() const {
   return impl_->keep_alive();

@@ -1,6 +1,7 @@
 // http_reader.hpp - HTTP/1.1 messages out of bytes that arrive in any pieces.
 //
-// The grammar is Boost.Beast's; this file hides it, so that no other header includes Beast.
+// The grammar of heads is Boost.Beast's, which this file hides, so that no other header includes Beast; where bodies
+// end is body_framing.hpp's.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +19,13 @@ namespace balanceroute::net {
 
 struct HttpLimits {
   std::size_t head_bytes = 64 * 1024;
+  std::size_t head_fields = 128;
   std::uint64_t body_bytes = 64 * 1024 * 1024;
 };
 
-// RequestReader assembles one request.
-//   Invariants  what feed() did not consume belongs to the next request; the result does not depend on the pieces.
+// RequestReader assembles one request whose head has been checked (head_check.hpp).
+//   Invariants  what feed() did not consume is offered again with what follows: a head is taken whole or not at all,
+//               and what comes after the body belongs to the next request. The result does not depend on the pieces.
 class RequestReader {
  public:
   explicit RequestReader(const HttpLimits& limits);
@@ -44,8 +47,9 @@ class RequestReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// ResponseReader takes one response apart.
-//   Invariants  body bytes are handed to the sink in order, without chunk framing, as views into what was fed.
+// ResponseReader checks one response and takes it apart.
+//   Invariants  as those of RequestReader; body bytes are handed to the sink in order, without chunk framing, as views
+//               into what was fed.
 class ResponseReader {
  public:
   using BodySink = std::function<void(std::string_view)>;

@@ -77,7 +77,7 @@ class HttpServer::Listener {
   void accept_next() {
     if (!acceptor_.is_open()) return;
     if (server_.options_.max_connections > 0 && server_.open_connections() >= server_.options_.max_connections) {
-      pause_then_accept();
+      pause_then_accept("as many connections are open as may be");
       return;
     }
     acceptor_.async_accept([this](const error_code& failure, Socket socket) { accepted(failure, std::move(socket)); });
@@ -105,16 +105,30 @@ class HttpServer::Listener {
   void accepted(const error_code& failure, Socket socket) {
     if (failure == asio::error::operation_aborted) return;
     if (failure) {  // out of descriptors or memory: wait for some to come back instead of spinning
-      server_.options_.log_failure("accept: " + failure.message() + ", pausing");
-      pause_then_accept();
+      pause_then_accept(failure.message());
       return;
     }
     if (!acceptor_.is_open()) return;  // closed since: the client came as the server was told to accept no more
-    server_.hand_out(socket.release(), bound_.address().is_v6());
+    take(std::move(socket));
     accept_next();
   }
 
-  void pause_then_accept() {
+  void take(Socket socket) {
+    if (std::exchange(paused_, false)) server_.options_.log_failure("accept: goes on");
+    Arrival arrival{.socket = -1, .ipv6 = bound_.address().is_v6(), .address = {}};
+    if (server_.options_.max_connections_per_address > 0) {
+      error_code gone;
+      const auto client = socket.remote_endpoint(gone);
+      if (gone) return;
+      arrival.address = client.address().to_string();
+      if (!server_.count_in(arrival.address)) return;
+    }
+    arrival.socket = socket.release();
+    server_.hand_out(std::move(arrival));
+  }
+
+  void pause_then_accept(const std::string& why) {
+    if (!std::exchange(paused_, true)) server_.options_.log_failure("accept: " + why + ", pausing");
     pause_.arm(thread_.now() + kAcceptPause, [this] { accept_next(); });
   }
 
@@ -123,6 +137,7 @@ class HttpServer::Listener {
   tcp::acceptor acceptor_;
   tcp::endpoint bound_;
   Timer pause_;
+  bool paused_ = false;
 };
 
 HttpServer::HttpServer(IoThreads& threads, ServerOptions options, HttpHandler handler)
@@ -146,27 +161,42 @@ std::expected<std::uint16_t, NetError> HttpServer::listen(const std::string& hos
   return bound;
 }
 
-void HttpServer::hand_out(int socket, bool ipv6) {
+void HttpServer::hand_out(Arrival arrival) {
   ThreadState& state = *states_[turn_++ % states_.size()];
   open_.fetch_add(1, std::memory_order_relaxed);
-  state.thread.post([this, &state, socket, ipv6] { state.tasks.spawn(serve(state.thread, socket, ipv6)); });
+  state.thread.post([this, &state, arrival = std::move(arrival)]() mutable {
+    state.tasks.spawn(serve(state.thread, std::move(arrival)));
+  });
 }
 
-asio::awaitable<void> HttpServer::serve(IoThread& thread, int socket, bool ipv6) {
+asio::awaitable<void> HttpServer::serve(IoThread& thread, Arrival arrival) {
   const auto state = std::ranges::find_if(states_, [&](const auto& one) { return &one->thread == &thread; });
   ThreadState& mine = **state;
   {
     const auto connection = std::make_shared<Connection>(
-        *this, thread, mine.tasks, Socket{thread.context(), ipv6 ? tcp::v6() : tcp::v4(), socket});
+        *this, thread, mine.tasks, Socket{thread.context(), arrival.ipv6 ? tcp::v6() : tcp::v4(), arrival.socket});
     mine.connections.insert(connection.get());
     co_await connection->run();
     mine.connections.erase(connection.get());
     connection->close();
   }
-  connection_ended();
+  connection_ended(arrival.address);
 }
 
-void HttpServer::connection_ended() {
+bool HttpServer::count_in(const std::string& address) {
+  const std::scoped_lock lock{addresses_mutex_};
+  std::size_t& count = connections_of_[address];
+  if (count >= options_.max_connections_per_address) return false;
+  ++count;
+  return true;
+}
+
+void HttpServer::connection_ended(const std::string& address) {
+  if (!address.empty()) {
+    const std::scoped_lock lock{addresses_mutex_};
+    const auto counted = connections_of_.find(address);
+    if (--counted->second == 0) connections_of_.erase(counted);
+  }
   const std::scoped_lock lock{idle_mutex_};
   if (open_.fetch_sub(1, std::memory_order_relaxed) == 1) idle_.notify_all();
 }
@@ -266,6 +296,14 @@ asio::awaitable<void> HttpExchange::finish() {
   if (chunked_) connection_.send("0\r\n\r\n");
   const WriteStatus status = co_await connection_.wait_for_room(0);
   finished_ = status == WriteStatus::Ok;
+}
+
+std::size_t connections_for_descriptors() {
+  // For listeners, loops, files and probes; and the second worker's connection that some dialects need.
+  constexpr std::size_t kOthers = 64;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= 2 * kOthers) return 1;
+  return (limit.rlim_cur - kOthers) / 2;
 }
 
 std::size_t raise_descriptor_limit() {

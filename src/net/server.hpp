@@ -14,12 +14,15 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "net/error.hpp"
 #include "net/http.hpp"
 #include "net/http_reader.hpp"
 #include "net/io_thread.hpp"
+#include "net/tls.hpp"
 
 namespace balanceroute::net {
 
@@ -81,13 +84,19 @@ struct ServerOptions {
   Duration idle_timeout = std::chrono::seconds{75};  // of a connection between requests
   Duration client_stall = std::chrono::seconds{60};  // without progress while bytes wait for a slow client
   std::size_t write_buffer_bytes = 1024 * 1024;      // kept for a slow client before write() says Full
-  std::size_t max_connections = 0;                   // 0: no limit of our own
+  std::size_t max_connections = 0;                   // more wait to be accepted; 0: no limit of our own
+  std::size_t max_connections_per_address = 0;       // more are closed at once; 0: no limit
   std::function<HttpResponse(int status, std::string_view detail)> error_response = [](int status, auto detail) {
     return text_response(status, std::string{detail} + "\n");
   };
   // Whether the handler wants the body that comes after such a head. If not it is asked at once, with the head alone,
   // and the connection is closed after its answer.
   std::function<bool(const HttpRequest& head)> wants_body = [](const HttpRequest&) { return true; };
+  // Told of requests that no handler sees, because they cannot be read.
+  std::function<void(int status, std::string_view detail, const std::string& peer)> refused =
+      [](int, std::string_view, const std::string&) {};
+  // Told why a client could not shake hands.
+  std::function<void(std::string_view)> tls_failed = [](std::string_view) {};
   // Told about what has no request to report it: accept failures, exceptions that leave a handler.
   std::function<void(std::string_view)> log_failure = [](std::string_view) {};
 };
@@ -100,6 +109,9 @@ class HttpServer {
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
+
+  // For connections from now on; none means plaintext. Whether it is of other content than before.
+  bool use_tls(std::shared_ptr<const TlsContext> context) { return tls_.replace(std::move(context)); }
 
   // Binds and starts to accept; port 0 takes any free port. Returns the bound port.
   std::expected<std::uint16_t, NetError> listen(const std::string& host, std::uint16_t port);
@@ -126,13 +138,23 @@ class HttpServer {
   class Listener;
   struct ThreadState;
 
-  void hand_out(int socket, bool ipv6);
-  asio::awaitable<void> serve(IoThread& thread, int socket, bool ipv6);
-  void connection_ended();
+  // A socket that has been accepted, and the address of its client.
+  struct Arrival {
+    int socket;
+    bool ipv6;
+    std::string address;  // empty where nobody counts
+  };
+
+  void hand_out(Arrival arrival);
+  asio::awaitable<void> serve(IoThread& thread, Arrival arrival);
+  // Whether the address may have one more connection, which then counts.
+  bool count_in(const std::string& address);
+  void connection_ended(const std::string& address);
 
   IoThreads& threads_;
   ServerOptions options_;
   HttpHandler handler_;
+  TlsInUse tls_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::vector<std::unique_ptr<ThreadState>> states_;  // one for each I/O thread
   std::size_t turn_ = 0;
@@ -140,9 +162,14 @@ class HttpServer {
   std::atomic<bool> draining_{false};
   std::mutex idle_mutex_;
   std::condition_variable idle_;
+  std::mutex addresses_mutex_;
+  std::unordered_map<std::string, std::size_t> connections_of_;  // by address, where there is a limit for each
 };
 
 // Raises the soft limit of open descriptors to the hard limit and returns it.
 std::size_t raise_descriptor_limit();
+
+// As many client connections as descriptors allow when each may need another one, to a worker.
+std::size_t connections_for_descriptors();
 
 }  // namespace balanceroute::net

@@ -1,5 +1,9 @@
 #include "proxy/admin_request.hpp"
 
+#include <boost/url/encoding_opts.hpp>
+#include <boost/url/parse_query.hpp>
+#include <charconv>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace balanceroute::proxy {
@@ -24,6 +28,21 @@ std::expected<Fleet*, ApiError> find_fleet(ServiceContext& service, std::string_
   if (name.empty()) return std::unexpected(bad_admin_request("fleet is missing: expected one of " + names));
   return std::unexpected(ApiError{404, "invalid_request_error", "unknown_fleet",
                                   "there is no fleet '" + std::string{name} + "': expected one of " + names});
+}
+
+std::expected<std::string, ApiError> json_of_query(std::string_view query) {
+  nlohmann::json object = nlohmann::json::object();
+  if (query.empty()) return object.dump();  // Boost.URL 1.81 reads past an empty view
+  const auto fields = boost::urls::parse_query(boost::urls::string_view{query.data(), query.size()});
+  if (!fields) return std::unexpected(bad_admin_request("the query cannot be read: expected ?url=... or ?id=..."));
+  for (const auto& field : *fields) {
+    const std::string value = field.value.decode();
+    std::int64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    const bool whole = error == std::errc{} && end == value.data() + value.size();
+    object[field.key.decode()] = whole ? nlohmann::json(number) : nlohmann::json(value);
+  }
+  return object.dump();
 }
 
 }  // namespace balanceroute::proxy

@@ -19,6 +19,9 @@ net::HttpResponse wrong_method(std::string_view allowed);
 // The fleet of that name; without a name the only one.
 std::expected<Fleet*, ApiError> find_fleet(ServiceContext& service, std::string_view name);
 
+// A query as the JSON object that says the same.
+std::expected<std::string, ApiError> json_of_query(std::string_view query);
+
 // A JSON object onto `defaults`; the error names every member that is not as declared.
 template <class Params>
 std::expected<Params, ApiError> read_admin_body(std::string_view body, Params defaults = {}) {

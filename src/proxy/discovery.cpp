@@ -57,8 +57,8 @@ class FileSource final : public WorkerSource {
     const auto origins = read_yaml(*text, path_, file);
     if (!origins) return std::unexpected(origins.error().text());
     for (const WorkerParams& worker : file.workers) {
-      const auto endpoint = net::parse_http_url(worker.url);
-      if (!endpoint) return std::unexpected(path_ + ": " + worker.url + ": " + endpoint.error());
+      const auto endpoint = net::parse_http_url(worker.url, net::Schemes::http_and_https);
+      if (!endpoint) return std::unexpected(path_ + ": " + net::without_userinfo(worker.url) + ": " + endpoint.error());
     }
     return file.workers;
   }
@@ -68,30 +68,30 @@ class FileSource final : public WorkerSource {
 
 class DnsSource final : public WorkerSource {
  public:
-  DnsSource(std::string host, std::uint16_t port, std::unique_ptr<Resolver> resolver)
-      : host_{std::move(host)}, port_{port}, resolver_{std::move(resolver)} {}
+  DnsSource(net::Endpoint name, std::unique_ptr<Resolver> resolver)
+      : name_{std::move(name)}, resolver_{std::move(resolver)} {}
 
   net::asio::awaitable<Found> look() override {
-    auto addresses = co_await resolver_->addresses_of(host_);
+    auto addresses = co_await resolver_->addresses_of(name_.host);
     if (!addresses) co_return std::unexpected(addresses.error());
     std::ranges::sort(*addresses);
     const auto again = std::ranges::unique(*addresses);
     addresses->erase(again.begin(), again.end());
     std::vector<WorkerParams> workers;
     for (const std::string& address : *addresses) {
-      workers.push_back({.url = "http://" + net::Endpoint{address, port_}.authority()});
+      workers.push_back({.url = net::Endpoint{address, name_.port, name_.tls}.url()});
     }
     co_return workers;
   }
 
  private:
-  std::string host_;
-  std::uint16_t port_;
+  net::Endpoint name_;
   std::unique_ptr<Resolver> resolver_;
 };
 
 std::optional<net::Endpoint> split(const std::string& name) {
-  const auto endpoint = net::parse_http_url("http://" + name);
+  const bool has_scheme = name.find("://") != std::string::npos;
+  const auto endpoint = net::parse_http_url(has_scheme ? name : "http://" + name, net::Schemes::http_and_https);
   const bool has_port = name.rfind(':') != std::string::npos && !name.ends_with(']');
   if (!endpoint || !has_port) return std::nullopt;
   return *endpoint;
@@ -107,22 +107,20 @@ std::unique_ptr<WorkerSource> make_file_source(std::string path) {
   return std::make_unique<FileSource>(std::move(path));
 }
 
-std::unique_ptr<WorkerSource> make_dns_source(std::string host, std::uint16_t port,
-                                              std::unique_ptr<Resolver> resolver) {
-  return std::make_unique<DnsSource>(std::move(host), port, std::move(resolver));
+std::unique_ptr<WorkerSource> make_dns_source(net::Endpoint name, std::unique_ptr<Resolver> resolver) {
+  return std::make_unique<DnsSource>(std::move(name), std::move(resolver));
 }
 
 std::unique_ptr<WorkerSource> make_source(const DiscoveryParams& params, net::IoThread& thread) {
   if (params.source == "file") return make_file_source(params.file);
-  const net::Endpoint name = *split(params.dns_name);
-  return make_dns_source(name.host, name.port, make_system_resolver(thread));
+  return make_dns_source(*split(params.dns_name), make_system_resolver(thread));
 }
 
 std::optional<std::string> problem_of(const DiscoveryParams& params) {
   if (params.source == "file" && params.file.empty())
     return "file = '': expected the path of a file, as source is file";
   if (params.source == "dns" && !split(params.dns_name)) {
-    return "dns_name = '" + params.dns_name + "': expected host:port, as source is dns";
+    return "dns_name = '" + net::without_userinfo(params.dns_name) + "': expected host:port, as source is dns";
   }
   return std::nullopt;
 }

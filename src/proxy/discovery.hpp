@@ -41,8 +41,8 @@ std::unique_ptr<Resolver> make_system_resolver(net::IoThread& thread);
 
 // A file with a list `workers`, in the form of the configuration.
 std::unique_ptr<WorkerSource> make_file_source(std::string path);
-// A worker at `port` of every address that the name has, in the order of addresses.
-std::unique_ptr<WorkerSource> make_dns_source(std::string host, std::uint16_t port, std::unique_ptr<Resolver> resolver);
+// A worker at every address that the host's name has, in the order of addresses, all at its port.
+std::unique_ptr<WorkerSource> make_dns_source(net::Endpoint name, std::unique_ptr<Resolver> resolver);
 // As the settings say, which have been checked and do look somewhere.
 std::unique_ptr<WorkerSource> make_source(const DiscoveryParams& params, net::IoThread& thread);
 

@@ -15,7 +15,10 @@ void DiscoveryParams::visit_params(ParamVisitor& visitor) {
                   "`workers` like this one's, dns behind every address of a name (a headless service)."},
                  source, kSources);
   visitor.text({"file", "The file that is looked at."}, file);
-  visitor.text({"dns_name", "The name that is asked for, and the port of the workers, as host:port."}, dns_name);
+  visitor.text({"dns_name",
+                "The name that is asked for, and the port of the workers, as host:port or"
+                " https://host:port."},
+               dns_name);
   visitor.real({"interval_ms", "Time between two looks."}, interval_ms, {10, 3'600'000});
 }
 

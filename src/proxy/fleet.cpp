@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "config/setting_values.hpp"
+#include "net/networks.hpp"
 #include "policy/registry.hpp"
 
 namespace balanceroute::proxy {
@@ -17,11 +18,6 @@ namespace {
 
 net::Duration milliseconds(double count) {
   return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{count});
-}
-
-net::ClientOptions client_options_of(const ServeParams& serve) {
-  return {.connect_timeout = milliseconds(serve.timeouts.connect_ms),
-          .idle_limit = milliseconds(serve.timeouts.worker_idle_ms)};
 }
 
 // Whether every group has workers that wait for each other.
@@ -53,10 +49,10 @@ std::vector<GroupSpec> specs_of(const std::vector<GroupParams>& groups) {
 
 std::expected<std::vector<WorkerSpec>, std::string> ranks_of(const WorkerParams& params) {
   auto addresses = addresses_of(params);
-  if (!addresses) return std::unexpected(params.url + ": " + addresses.error());
+  if (!addresses) return std::unexpected(net::without_userinfo(params.url) + ": " + addresses.error());
   std::vector<WorkerSpec> specs;
   for (WorkerAddress& address : *addresses) {
-    const std::string url = "http://" + address.endpoint.authority();
+    const std::string url = address.endpoint.url();
     specs.push_back({.url = url, .address = std::move(address)});
   }
   return specs;
@@ -71,9 +67,9 @@ std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers) {
 }
 
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
-                                                               std::string engine_key, net::IoThread& decider,
+                                                               FleetSecrets secrets, net::IoThread& decider,
                                                                net::IoThreads& threads, spdlog::logger& log) {
-  std::unique_ptr<Fleet> fleet{new Fleet{params, std::move(engine_key), log}};
+  std::unique_ptr<Fleet> fleet{new Fleet{params, std::move(secrets), log}};
   auto policy = make_policy(fleet->policy_, {.load_model = params.load_model.model()});
   if (!policy) return std::unexpected(policy.error());
   for (const ModelParams& model : params.models) {
@@ -105,12 +101,13 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
                         .transfers_limit = static_cast<std::size_t>(params.prefill.max_transfers_in_flight),
                         .seed = seed},
       names_of(params.groups));
-  const net::ClientOptions client_options = client_options_of(serve);
+  const net::ClientOptions client_options = fleet->client_options(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     fleet->clients_.emplace_back(threads.at(i), fleet->workers_, client_options);
   }
   fleet->membership_ = std::make_unique<Membership>(
-      MembershipOptions{.fleet = params.name, .groups = specs_of(params.groups), .health = serve.health},
+      MembershipOptions{
+          .fleet = params.name, .groups = specs_of(params.groups), .health = serve.health, .clients = client_options},
       *fleet->dispatcher_, fleet->workers_, fleet->engine_key_, threads.at(0), log);
   for (const GroupParams& group : params.groups) {
     const auto joined = fleet->membership_->add(group.name, ranks_of(group.workers));
@@ -121,13 +118,25 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   return fleet;
 }
 
-Fleet::Fleet(FleetParams params, std::string engine_key, spdlog::logger& log)
+Fleet::Fleet(FleetParams params, FleetSecrets secrets, spdlog::logger& log)
     : params_{std::move(params)},
-      engine_key_{std::move(engine_key)},
+      engine_key_{std::move(secrets.engine_key)},
+      tls_{std::make_shared<net::TlsInUse>(std::move(secrets.tls), params_.tls.server_name)},
       log_{log},
       policy_{chosen_for(params_.policy, all_wait(params_))},
       dialect_{make_dialect(params_.dialect_kind())},
       token_progress_{params_.token_progress_mode()} {}
+
+net::ClientOptions Fleet::client_options(const ServeParams& serve) const {
+  net::ClientOptions options{.connect_timeout = milliseconds(serve.timeouts.connect_ms),
+                             .idle_limit = milliseconds(serve.timeouts.worker_idle_ms),
+                             .tls = tls_};
+  auto networks = net::Networks::parse(serve.worker_networks);
+  if (networks && !serve.worker_networks.empty()) {
+    options.networks = std::make_shared<const net::Networks>(*std::move(networks));
+  }
+  return options;
+}
 
 void Fleet::discover(const GroupParams& group, net::IoThread& thread) {
   const auto tell = [this, name = group.name](const WorkerSource::Found& found) {
@@ -241,7 +250,7 @@ std::expected<void, std::string> Fleet::add_prefill_side(const ServeParams& serv
   if (dialect_->order() == LegOrder::DecodeOnly) return {};
   const PrefillParams& prefill = params_.prefill;
   for (const PrefillInstanceParams& instance : prefill.instances) {
-    const auto endpoint = net::parse_http_url(instance.url);
+    const auto endpoint = net::parse_http_url(instance.url, net::Schemes::http_and_https);
     if (!endpoint) return std::unexpected(instance.url + ": " + endpoint.error());
     for (std::int64_t rank = 0; rank < instance.ranks; ++rank) {
       prefill_peers_.push_back({.endpoint = *endpoint,
@@ -259,9 +268,8 @@ std::expected<void, std::string> Fleet::add_prefill_side(const ServeParams& serv
     options.book.high_water = Tokens{prefill.kv_high_water_tokens};
   }
   prefills_ = std::make_unique<PrefillDispatcher>(*dispatcher_, options);
-  const net::ClientOptions client_options = client_options_of(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
-    prefill_clients_.emplace_back(threads.at(i), prefill_peers_, client_options);
+    prefill_clients_.emplace_back(threads.at(i), prefill_peers_, client_options(serve));
   }
   return {};
 }
@@ -273,7 +281,7 @@ void Fleet::rename_model(BodyEdit& edit, std::string_view asked) const {
 
 void Fleet::name_rank(net::HttpRequest& request, BodyEdit& edit, WorkerId worker) const {
   const WorkerAddress& to = address(worker);
-  if (to.naming == RankNaming::Header) request.headers.add("X-data-parallel-rank", std::to_string(to.rank));
+  if (to.naming == RankNaming::Header) request.headers.set("X-data-parallel-rank", std::to_string(to.rank));
   if (to.naming == RankNaming::Body) edit.add("routed_dp_rank", std::to_string(to.rank));
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "net/client.hpp"
@@ -31,13 +32,19 @@ std::expected<std::vector<WorkerSpec>, std::string> ranks_of(const WorkerParams&
 // Of a list whose addresses have been checked.
 std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers);
 
+// What files hold that a fleet shows to its engines, and what they must show.
+struct FleetSecrets {
+  std::string engine_key;
+  std::shared_ptr<const net::TlsContext> tls;
+};
+
 // Fleet is everything that requests for one set of models share.
 //   Threads  clients(i) only on I/O thread i; estimator from any; dispatcher and membership as they say.
 class Fleet {
  public:
-  // `params` has passed problems_of(); `engine_key` is the content of params.engine_key.
+  // `params` has passed problems_of().
   static std::expected<std::unique_ptr<Fleet>, std::string> make(const FleetParams& params, const ServeParams& serve,
-                                                                 std::string engine_key, net::IoThread& decider,
+                                                                 FleetSecrets secrets, net::IoThread& decider,
                                                                  net::IoThreads& threads, spdlog::logger& log);
 
   const std::string& name() const { return params_.name; }
@@ -52,6 +59,10 @@ class Fleet {
   void stop();
   WorkerClients& clients(std::size_t thread) { return clients_[thread]; }
   EngineKey& engine_key() { return engine_key_; }
+  // For connections from now on; whether it is of other content than before. Any thread.
+  bool use_tls(std::shared_ptr<const net::TlsContext> context, std::string server_name) {
+    return tls_->replace(std::move(context), std::move(server_name));
+  }
   PromptEstimator& estimator() { return estimator_; }
   TokenProgress& token_progress() { return token_progress_; }
   const WorkerAddress& address(WorkerId worker) const { return workers_.address(worker); }
@@ -86,7 +97,8 @@ class Fleet {
   void change(const FleetParams& next, const ServeParams& serve);
 
  private:
-  Fleet(FleetParams params, std::string engine_key, spdlog::logger& log);
+  Fleet(FleetParams params, FleetSecrets secrets, spdlog::logger& log);
+  net::ClientOptions client_options(const ServeParams& serve) const;
   std::expected<void, std::string> add_prefill_side(const ServeParams& serve, net::IoThreads& threads);
 
   std::expected<std::unique_ptr<Policy>, std::string> make_fitting(const PolicyParams& chosen) const;
@@ -95,6 +107,7 @@ class Fleet {
 
   FleetParams params_;
   EngineKey engine_key_;
+  std::shared_ptr<net::TlsInUse> tls_;
   spdlog::logger& log_;
   PolicyParams policy_;  // in effect
   WorkerDirectory workers_;

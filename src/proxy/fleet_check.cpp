@@ -15,6 +15,7 @@
 
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
+#include "net/networks.hpp"
 #include "net/task_group.hpp"
 #include "proxy/engine_metrics.hpp"
 #include "proxy/fleet.hpp"
@@ -208,7 +209,7 @@ void judge_barrier(const FleetParams& fleet, const GroupParams& group, const std
 std::vector<WorkerSpec> prefill_side(const FleetParams& fleet) {
   std::vector<WorkerSpec> instances;
   for (const PrefillInstanceParams& instance : fleet.prefill.instances) {
-    if (const auto endpoint = net::parse_http_url(instance.url)) {
+    if (const auto endpoint = net::parse_http_url(instance.url, net::Schemes::http_and_https)) {
       instances.push_back({.url = instance.url, .address = {.endpoint = *endpoint}});
     }
   }
@@ -216,6 +217,12 @@ std::vector<WorkerSpec> prefill_side(const FleetParams& fleet) {
 }
 
 // --- asking ---
+
+// How the engines of a fleet are asked.
+struct EngineAccess {
+  EngineKey key;
+  net::ClientOptions clients;
+};
 
 net::asio::awaitable<std::optional<std::string>> ask(net::HttpClient& client, const EngineKey& key,
                                                      std::string_view target, int& status, std::string& fault,
@@ -255,11 +262,13 @@ void read_models(const std::string& body, EnginePages& pages) {
 }
 
 // Counts down `answered` however it ends.
-net::asio::awaitable<void> ask_engine(net::IoThread& thread, net::Endpoint endpoint, const EngineKey& key,
-                                      net::Duration timeout, EnginePages& pages, std::latch& answered) {
+net::asio::awaitable<void> ask_engine(net::IoThread& thread, net::Endpoint endpoint, const EngineAccess& access,
+                                      EnginePages& pages, std::latch& answered) {
   const std::unique_ptr<std::latch, void (*)(std::latch*)> at_end{&answered,
                                                                   [](std::latch* one) { one->count_down(); }};
-  net::HttpClient client{thread, std::move(endpoint), {.connect_timeout = timeout}};
+  const net::Duration timeout = access.clients.connect_timeout;
+  const EngineKey& key = access.key;
+  net::HttpClient client{thread, std::move(endpoint), access.clients};
   std::string fault;
   int status = 0;
   const auto health = co_await ask(client, key, "/health", pages.health, pages.unreachable, thread.now() + timeout);
@@ -273,8 +282,7 @@ net::asio::awaitable<void> ask_engine(net::IoThread& thread, net::Endpoint endpo
 }
 
 // All of them at once.
-std::vector<EnginePages> ask_engines(const std::vector<WorkerSpec>& workers, const EngineKey& key,
-                                     net::Duration timeout) {
+std::vector<EnginePages> ask_engines(const std::vector<WorkerSpec>& workers, const EngineAccess& access) {
   const net::SteadyClock clock;
   net::IoThread thread{"br-check", clock};
   std::vector<EnginePages> pages(workers.size());
@@ -284,7 +292,7 @@ std::vector<EnginePages> ask_engines(const std::vector<WorkerSpec>& workers, con
     thread.start();
     thread.call([&] {
       for (std::size_t i = 0; i < workers.size(); ++i) {
-        tasks.spawn(ask_engine(thread, workers[i].address.endpoint, key, timeout, pages[i], answered));
+        tasks.spawn(ask_engine(thread, workers[i].address.endpoint, access, pages[i], answered));
       }
     });
     answered.wait();
@@ -319,20 +327,24 @@ std::vector<Finding> judge_group(const FleetParams& fleet, const GroupParams& gr
   return findings;
 }
 
-std::vector<Finding> check_fleets(const ServeParams& params, const std::vector<std::string>& engine_keys) {
+std::vector<Finding> check_fleets(const ServeParams& params, const LoadedKeys& keys) {
   const auto timeout =
       std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{params.health.timeout_ms});
   FindingList all;
   for (std::size_t f = 0; f < params.fleets.size(); ++f) {
     const FleetParams& fleet = params.fleets[f];
-    const EngineKey key{engine_keys[f]};
+    EngineAccess access{.key = EngineKey{keys.engines[f]}, .clients = {.connect_timeout = timeout}};
+    access.clients.tls = std::make_shared<net::TlsInUse>(keys.workers[f], fleet.tls.server_name);
+    if (auto networks = net::Networks::parse(params.worker_networks)) {
+      access.clients.networks = std::make_shared<net::Networks>(*std::move(networks));
+    }
     for (const GroupParams& group : fleet.groups) {
       const std::vector<WorkerSpec> workers = ranks_of(group.workers);
-      const auto found = judge_group(fleet, group, workers, ask_engines(workers, key, timeout));
+      const auto found = judge_group(fleet, group, workers, ask_engines(workers, access));
       all.insert(all.end(), found.begin(), found.end());
     }
     const std::vector<WorkerSpec> instances = prefill_side(fleet);
-    const std::vector<EnginePages> pages = ask_engines(instances, key, timeout);
+    const std::vector<EnginePages> pages = ask_engines(instances, access);
     for (std::size_t i = 0; i < instances.size(); ++i) {
       judge_reach(instances[i].url, pages[i], all);
       if (!pages[i].unreachable.empty()) continue;

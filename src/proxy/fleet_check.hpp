@@ -37,8 +37,8 @@ struct EnginePages {
 std::vector<Finding> judge_group(const FleetParams& fleet, const GroupParams& group,
                                  const std::vector<WorkerSpec>& workers, const std::vector<EnginePages>& pages);
 
-// Asks every worker of the configuration, which has passed problems_of(), with its fleet's key, and judges. Blocks;
-// each question takes at most health.timeout_ms.
-std::vector<Finding> check_fleets(const ServeParams& params, const std::vector<std::string>& engine_keys);
+// Asks every worker of the configuration, which has passed problems_of(), with its fleet's key and certificates, and
+// judges. Blocks; each question takes at most health.timeout_ms.
+std::vector<Finding> check_fleets(const ServeParams& params, const LoadedKeys& keys);
 
 }  // namespace balanceroute::proxy

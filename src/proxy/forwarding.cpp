@@ -47,7 +47,8 @@ std::string_view Forwarding::method_of(std::string_view path) {
 
 std::expected<Forwarding::Job, ApiError> Forwarding::read(const net::HttpRequest& request, std::string_view id,
                                                           const ApiKeyParams* key) const {
-  if (const auto header = forbidden_header(request)) {
+  const bool trusted = service_.params->trusted;
+  if (const auto header = forbidden_header(request); header && !trusted) {
     return std::unexpected(
         api_error(400, "forbidden_header", "the header '" + std::string{*header} + "' may not be sent by clients"));
   }
@@ -58,7 +59,7 @@ std::expected<Forwarding::Job, ApiError> Forwarding::read(const net::HttpRequest
     job.fleet->engine_key().sign(job.request.headers);
     return job;
   }
-  const auto body = read_generation_body(request.body, GenerationKind::Other);
+  const auto body = read_generation_body(request.body, GenerationKind::Other, trusted ? Trust::full : Trust::none);
   if (!body) return std::unexpected(api_error(400, "bad_body", body.error().message, body.error().param));
   const bool named = body->place(Member::Model).has_value();
   if (!named && service_.fleets.size() > 1) {

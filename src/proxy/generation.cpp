@@ -45,8 +45,8 @@ net::asio::awaitable<void> Generation::run() {
 }
 
 std::optional<Failure> Generation::read() {
-  if (auto refused = refused_header()) return refused;
-  auto read = read_generation_body(exchange_.request().body, kind_);
+  const Trust trust = service_.params->trusted ? Trust::full : Trust::none;
+  auto read = read_generation_body(exchange_.request().body, kind_, trust);
   if (!read) {
     return Failure{Outcome::ClientError, api_error(400, "bad_body", read.error().message, read.error().param)};
   }
@@ -58,6 +58,7 @@ std::optional<Failure> Generation::read() {
     return Failure{Outcome::ClientError,
                    api_error(404, "model_not_found", "the model '" + body_.model + "' is not served here", "model")};
   }
+  if (auto refused = refused_reach()) return refused;
   if (auto refused = fleet_->dialect().refusal(body_, kind_)) {
     return Failure{Outcome::ClientError,
                    api_error(400, "refused_by_dialect", std::move(refused->message), std::move(refused->param))};
@@ -66,7 +67,13 @@ std::optional<Failure> Generation::read() {
   return std::nullopt;
 }
 
-std::optional<Failure> Generation::refused_header() const {
+std::optional<Failure> Generation::refused_reach() const {
+  if (service_.params->trusted && fleet_->params().dialect_kind() == DialectKind::Aggregated) return std::nullopt;
+  if (!body_.engine_member.empty()) {
+    auto refused = refused_member(body_.engine_member);
+    return Failure{Outcome::ClientError,
+                   api_error(400, "bad_body", std::move(refused.message), std::move(refused.param))};
+  }
   const auto name = forbidden_header(exchange_.request());
   if (!name) return std::nullopt;
   return Failure{Outcome::ClientError, api_error(400, "forbidden_header",

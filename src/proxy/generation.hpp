@@ -66,7 +66,8 @@ class Generation {
   std::optional<Failure> read();
   // What it means that the worker failed, which its health hears of.
   Failure worker_failure(const net::NetError& cause);
-  std::optional<Failure> refused_header() const;
+  // What reaches into an engine where the client may not, or where the router writes the same itself.
+  std::optional<Failure> refused_reach() const;
   Fleet* find_fleet();
   Stage serve();
   Stage place(Tokens prompt);

@@ -305,7 +305,8 @@ std::string Generation::callback_url() const {
   std::string url = fleet_->params().prefill.callback_url;
   if (url.empty()) {
     const std::string& listen = service_.params->listen;
-    url = "http://" + listen.substr(0, listen.rfind(':') + 1) + std::to_string(service_.client_port);
+    url = (service_.params->tls.used() ? "https://" : "http://") + listen.substr(0, listen.rfind(':') + 1) +
+          std::to_string(service_.client_port);
   }
   if (url.ends_with('/')) url.pop_back();
   return url + "/v1/metaserver";

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "config/config_error.hpp"
 #include "proxy/api_keys.hpp"
@@ -23,19 +24,18 @@ class LiveSettings {
     ServeParams params;
     Origins origins;
     ApiKeys keys;  // the content of params.keys.file
+    std::vector<CertificateEnd> certificates;
   };
 
-  LiveSettings(ServeParams params, Origins origins, ApiKeys keys) {
-    replace(std::move(params), std::move(origins), std::move(keys));
-  }
+  explicit LiveSettings(Version first) { replace(std::move(first)); }
 
   const ServeParams* operator->() const { return &current().params; }
   const ServeParams& operator*() const { return current().params; }
   [[nodiscard]] const Version& current() const { return *current_.load(std::memory_order_acquire); }
 
-  void replace(ServeParams params, Origins origins, ApiKeys keys) {
+  void replace(Version next) {
     const std::scoped_lock lock{mutex_};
-    const Version& latest = versions_.emplace_back(Version{std::move(params), std::move(origins), std::move(keys)});
+    const Version& latest = versions_.emplace_back(std::move(next));
     current_.store(&latest, std::memory_order_release);
   }
 

@@ -50,6 +50,7 @@ Membership::Membership(MembershipOptions options, Dispatcher& dispatcher, Worker
       prober_{
           probing,
           options_.health,
+          options_.clients,
           key,
           [this](const net::Endpoint& endpoint) {
             dispatcher_.decider().dispatch([this, endpoint] { asked(endpoint); });

@@ -54,6 +54,7 @@ struct MembershipOptions {
   std::string fleet;
   std::vector<GroupSpec> groups;  // by GroupId
   HealthParams health;
+  net::ClientOptions clients;  // of probes, whose time for connecting is health's
 };
 
 // Membership brings the states of a fleet's workers in line with what is wanted and what is known.

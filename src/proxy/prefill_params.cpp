@@ -14,7 +14,7 @@ constexpr double kHourMs = 3'600'000;
 }  // namespace
 
 void PrefillInstanceParams::visit_params(ParamVisitor& visitor) {
-  visitor.text({"url", "Address of the engine server, as http://host:port.", true}, url);
+  visitor.text({"url", "Address of the engine server, as http://host:port or https://host:port.", true}, url);
   visitor.integer({"ranks", "Data-parallel ranks behind it."}, ranks, {1, 4096});
   visitor.integer({"bootstrap_port", "Where decode engines meet it (dialects vllm_mooncake and sglang)."},
                   bootstrap_port, {1, 65'535});

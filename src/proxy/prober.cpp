@@ -26,8 +26,8 @@ std::optional<ProbeAnswer> not_answered(const net::NetError& error) {
 }  // namespace
 
 struct Prober::Watched {
-  Watched(net::IoThread& thread, net::Endpoint address, net::Duration timeout)
-      : endpoint{std::move(address)}, client{thread, endpoint, {.connect_timeout = timeout}}, wake{thread} {}
+  Watched(net::IoThread& thread, net::Endpoint address, const net::ClientOptions& clients)
+      : endpoint{std::move(address)}, client{thread, endpoint, clients}, wake{thread} {}
 
   net::Endpoint endpoint;
   net::HttpClient client;
@@ -36,10 +36,11 @@ struct Prober::Watched {
   bool asking = false;
 };
 
-Prober::Prober(net::IoThread& thread, const HealthParams& params, const EngineKey& key, OnAsk on_ask,
-               OnAnswer on_answer, net::TaskGroup::OnFailure on_failure)
+Prober::Prober(net::IoThread& thread, const HealthParams& params, net::ClientOptions clients, const EngineKey& key,
+               OnAsk on_ask, OnAnswer on_answer, net::TaskGroup::OnFailure on_failure)
     : thread_{thread},
       params_{params},
+      clients_{std::move(clients)},
       key_{key},
       on_ask_{std::move(on_ask)},
       on_answer_{std::move(on_answer)},
@@ -55,7 +56,10 @@ std::shared_ptr<Prober::Watched> Prober::find(const net::Endpoint& endpoint) {
 void Prober::watch(net::Endpoint endpoint) {
   thread_.dispatch([this, endpoint = std::move(endpoint)] {
     if (!params_.probes() || find(endpoint)) return;
-    auto watched = std::make_shared<Watched>(thread_, endpoint, milliseconds(params_.timeout_ms));
+    net::ClientOptions clients = clients_;
+    clients.connect_timeout = milliseconds(params_.timeout_ms);
+    clients.idle_limit = net::ClientOptions{}.idle_limit;
+    auto watched = std::make_shared<Watched>(thread_, endpoint, clients);
     watched_.push_back(watched);
     watched->task = tasks_.spawn(run(watched));
   });

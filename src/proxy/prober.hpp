@@ -35,8 +35,8 @@ class Prober {
   using OnAnswer = std::function<void(const net::Endpoint&, ProbeAnswer)>;
 
   // `key` outlives it.
-  Prober(net::IoThread& thread, const HealthParams& params, const EngineKey& key, OnAsk on_ask, OnAnswer on_answer,
-         net::TaskGroup::OnFailure on_failure);
+  Prober(net::IoThread& thread, const HealthParams& params, net::ClientOptions clients, const EngineKey& key,
+         OnAsk on_ask, OnAnswer on_answer, net::TaskGroup::OnFailure on_failure);
   ~Prober();
   Prober(const Prober&) = delete;
   Prober& operator=(const Prober&) = delete;
@@ -60,6 +60,7 @@ class Prober {
 
   net::IoThread& thread_;
   HealthParams params_;
+  net::ClientOptions clients_;
   const EngineKey& key_;
   OnAsk on_ask_;
   OnAnswer on_answer_;

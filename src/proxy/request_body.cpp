@@ -86,7 +86,7 @@ simdjson::simdjson_result<std::string_view> raw_json(ondemand::value value) {
 // One pass over the members of the body.
 class BodyReader {
  public:
-  BodyReader(std::string_view body, GenerationKind kind) : kind_{kind}, text_{body} {}
+  BodyReader(std::string_view body, GenerationKind kind, Trust trust) : kind_{kind}, trust_{trust}, text_{body} {}
 
   std::expected<GenerationBody, BodyError> read() {
     thread_local ondemand::parser parser;
@@ -118,7 +118,8 @@ class BodyReader {
     if (const auto failure = field.unescaped_key().get(key)) return std::unexpected(not_json(failure));
     body_.member_begins.push_back(begin);
     if (std::ranges::find(kEngineMembers, key) != kEngineMembers.end()) {
-      return std::unexpected(BodyError{"'" + std::string{key} + "' may not be sent by clients", std::string{key}});
+      if (trust_ == Trust::none) return std::unexpected(refused_member(std::string{key}));
+      if (body_.engine_member.empty()) body_.engine_member = key;
     }
     const auto known = std::ranges::find(kReadMembers, key);
     if (known == kReadMembers.end()) {
@@ -332,6 +333,7 @@ class BodyReader {
   }
 
   GenerationKind kind_;
+  Trust trust_;
   simdjson::padded_string text_;
   GenerationBody body_;
   std::int64_t n_ = 1;
@@ -342,8 +344,12 @@ class BodyReader {
 
 }  // namespace
 
-std::expected<GenerationBody, BodyError> read_generation_body(std::string_view body, GenerationKind kind) {
-  return BodyReader{body, kind}.read();
+std::expected<GenerationBody, BodyError> read_generation_body(std::string_view body, GenerationKind kind, Trust trust) {
+  return BodyReader{body, kind, trust}.read();
+}
+
+BodyError refused_member(const std::string& name) {
+  return {"'" + name + "' may not be sent by clients", name};
 }
 
 void Splice::replace(Span span, std::string text) {

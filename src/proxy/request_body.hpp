@@ -83,6 +83,7 @@ struct GenerationBody {
   std::optional<std::int64_t> prompt_tokens;
   Span object;                             // from the opening brace to the closing one
   std::vector<std::size_t> member_begins;  // of every member, where its name begins
+  std::string engine_member;               // the first by which a trusted client reaches into an engine, if any
   std::array<std::optional<MemberPlace>, kMembers> places;
 
   const std::optional<MemberPlace>& place(Member member) const { return places[static_cast<std::size_t>(member)]; }
@@ -93,6 +94,9 @@ struct GenerationBody {
   }
 };
 
+// Whether a client may reach into engines.
+enum class Trust : std::uint8_t { none, full };
+
 struct BodyError {
   std::string message;
   std::string param;  // the member at fault, empty if none
@@ -102,7 +106,12 @@ struct BodyError {
 // bootstrap_room, data_parallel_rank, rid and the like) are refused, as is a second copy of a member that the router
 // reads: an engine might read the other one. A response that would be stored, or goes on from one that was, is refused
 // too: the next request may meet another engine.
-std::expected<GenerationBody, BodyError> read_generation_body(std::string_view body, GenerationKind kind);
+//
+// From a trusted client the former are let through, and the first of them is noted.
+std::expected<GenerationBody, BodyError> read_generation_body(std::string_view body, GenerationKind kind,
+                                                              Trust trust = Trust::none);
+// Of a member that reaches into an engine.
+BodyError refused_member(const std::string& name);
 
 // Body edits, applied together.
 class Splice {

@@ -45,8 +45,8 @@ net::HttpRequest engine_request(const net::HttpRequest& client, std::string_view
   request.method = client.method;
   request.target = without_final_slash(client.path());
   if (!client.query().empty()) request.target += "?" + std::string{client.query()};
-  for (const auto& [name, value] : client.headers) {
-    if (!net::is_hop_by_hop(name) && !is_one_of(name, kOwnHeaders)) request.headers.add(name, value);
+  for (const auto& [name, value] : net::end_to_end(client.headers)) {
+    if (!is_one_of(name, kOwnHeaders)) request.headers.add(name, value);
   }
   request.headers.add("X-Request-Id", std::string{id});
   return request;
@@ -54,9 +54,8 @@ net::HttpRequest engine_request(const net::HttpRequest& client, std::string_view
 
 net::HttpResponse client_answer(const net::HttpResponse& engine, std::string_view client_id) {
   net::HttpResponse answer{.status = engine.status, .headers = {}, .body = {}};
-  for (const auto& [name, value] : engine.headers) {
-    if (net::is_hop_by_hop(name) || net::iequals(name, "Content-Length") || net::iequals(name, "X-Request-Id"))
-      continue;
+  for (const auto& [name, value] : net::end_to_end(engine.headers)) {
+    if (net::iequals(name, "Content-Length") || net::iequals(name, "X-Request-Id")) continue;
     answer.headers.add(name, value);
   }
   if (!client_id.empty()) answer.headers.add("X-Request-Id", std::string{client_id});

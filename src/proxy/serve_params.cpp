@@ -1,14 +1,17 @@
 #include "proxy/serve_params.hpp"
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/ip/address.hpp>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
 
 #include "net/client.hpp"
+#include "net/networks.hpp"
 
 namespace balanceroute::proxy {
 
@@ -25,7 +28,7 @@ constexpr double kDayMs = 24 * kHourMs;
 }  // namespace
 
 void WorkerParams::visit_params(ParamVisitor& visitor) {
-  visitor.text({"url", "Address of the engine server, as http://host:port.", true}, url);
+  visitor.text({"url", "Address of the engine server, as http://host:port or https://host:port.", true}, url);
   visitor.integer({"ranks", "Decode ranks behind it."}, ranks, {1, 4096});
   visitor.choice({"addressing",
                   "How a rank is named: port means consecutive ports from the URL's on; header means one port and "
@@ -75,6 +78,7 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
                 "time if that is less."},
                round_delay_ms, {0, 100});
   visitor.nested({"engine_key", "The key that its engines want; it takes the place of what clients send."}, engine_key);
+  visitor.nested({"tls", "What its engines with https URLs must show, and are shown."}, tls);
   visitor.nested_list({"groups", "Groups of decode workers.", true}, groups);
   visitor.nested({"prefill", "The prefill side; none with dialect aggregated."}, prefill);
   visitor.nested({"decision_log", "A log that `balanceroute verify-decisions` decides again."}, decision_log);
@@ -90,15 +94,26 @@ TokenProgressMode FleetParams::token_progress_mode() const {
 
 void LimitParams::visit_params(ParamVisitor& visitor) {
   visitor.integer({"head_bytes", "Largest request head; more is answered 431."}, head_bytes, {1024, 1024 * 1024});
+  visitor.integer({"head_fields", "Most fields in a request's head; more is answered 431."}, head_fields, {16, 4096});
   visitor.integer({"body_bytes", "Largest request body; more is answered 413."}, body_bytes, {1024, 1'073'741'824});
   visitor.integer({"waiting_requests", "Requests that may wait for a worker; more are answered 429."}, waiting_requests,
                   {1, 10'000'000});
-  visitor.integer({"connections", "Client connections at once; 0 means as many as the system allows."}, connections,
-                  {0, 10'000'000});
+  visitor.integer_or_auto({"connections",
+                           "Client connections at once; more wait to be accepted. auto means as many as descriptors "
+                           "allow when each has a connection to a worker."},
+                          connections, kAuto, {1, 10'000'000});
+  visitor.integer({"connections_per_address",
+                   "Client connections of one address at once; more are closed. 0 means no limit, as behind a proxy "
+                   "all clients have one address."},
+                  connections_per_address, {0, 10'000'000});
 }
 
 void TimeoutParams::visit_params(ParamVisitor& visitor) {
-  visitor.real({"connect_ms", "Longest wait for a connection to a worker."}, connect_ms, {1, kHourMs});
+  visitor.real({"head_ms", "Longest time for the head of a request, and for a TLS handshake; then 408."}, head_ms,
+               {1, kHourMs});
+  visitor.real({"body_ms", "Longest time for the body of a request; then 408."}, body_ms, {1, kDayMs});
+  visitor.real({"connect_ms", "Longest wait for a connection to a worker, its TLS handshake included."}, connect_ms,
+               {1, kHourMs});
   visitor.real({"admission_ms", "Longest wait of a request for a worker; then it is answered 503."}, admission_ms,
                {1, kDayMs});
   visitor.real({"first_byte_ms", "Longest wait for a worker's first byte; then 504."}, first_byte_ms, {1, kDayMs});
@@ -116,10 +131,17 @@ void AdminParams::visit_params(ParamVisitor& visitor) {
   visitor.text(
       {"token", "What whoever asks it must send, as Authorization: Bearer TOKEN; health pages are open.", false, true},
       token);
+  visitor.nested({"tls", "Its certificate; plaintext without one."}, tls);
 }
 
 void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.text({"listen", "Address for clients, as host:port."}, listen);
+  visitor.nested({"tls", "The certificate for clients; plaintext without one."}, tls);
+  visitor.flag({"trusted",
+                "Whether clients may reach into engines: members such as kv_transfer_params and headers such as "
+                "X-data-parallel-rank are passed on to fleets with dialect aggregated instead of refused; for another "
+                "router in front, never for the public."},
+               trusted);
   visitor.nested({"admin", "The listener for metrics and administration."}, admin);
   visitor.nested({"keys", "Who may ask, and how much."}, keys);
   visitor.integer_or_auto({"io_threads", "Threads that own connections; auto means the cores less one."}, io_threads,
@@ -133,11 +155,16 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.nested({"limits", "Bounds on what clients may send."}, limits);
   visitor.nested({"timeouts", "Longest waits."}, timeouts);
   visitor.nested({"health", "When workers are given requests, and when not."}, health);
+  visitor.texts(
+      {"worker_networks",
+       "Networks in which engines may be, as 10.0.0.0/8, whatever configuration, administration, discovery or "
+       "DNS say; none means anywhere."},
+      worker_networks);
   visitor.nested_list({"fleets", "Fleets of workers; each serves one set of models.", true}, fleets);
 }
 
 std::expected<std::vector<WorkerAddress>, std::string> addresses_of(const WorkerParams& worker) {
-  const auto first = net::parse_http_url(worker.url);
+  const auto first = net::parse_http_url(worker.url, net::Schemes::http_and_https);
   if (!first) return std::unexpected(first.error());
   const bool ports = worker.addressing == "port";
   if (ports && first->port + worker.ranks - 1 > 65'535) {
@@ -211,7 +238,7 @@ std::size_t check_workers(const GroupParams& group, const std::string& key, std:
     count += static_cast<std::size_t>(worker.ranks);
     const auto addresses = addresses_of(worker);
     if (!addresses) {
-      add_problem(problems, worker_key + ".url", worker.url, addresses.error());
+      add_problem(problems, worker_key + ".url", net::without_userinfo(worker.url), addresses.error());
       continue;
     }
     for (const WorkerAddress& address : *addresses) {
@@ -259,9 +286,9 @@ void check_prefill(const ServeParams& params, const FleetParams& fleet, const st
   for (std::size_t i = 0; i < prefill.instances.size(); ++i) {
     const PrefillInstanceParams& instance = prefill.instances[i];
     const std::string instance_key = key + ".prefill.instances[" + std::to_string(i) + "]";
-    const auto endpoint = net::parse_http_url(instance.url);
+    const auto endpoint = net::parse_http_url(instance.url, net::Schemes::http_and_https);
     if (!endpoint) {
-      add_problem(problems, instance_key + ".url", instance.url, endpoint.error());
+      add_problem(problems, instance_key + ".url", net::without_userinfo(instance.url), endpoint.error());
       continue;
     }
     claim_address(*endpoint, instance_key, seen, problems);
@@ -273,12 +300,40 @@ void check_prefill(const ServeParams& params, const FleetParams& fleet, const st
   if (fleet.dialect_kind() != DialectKind::AscendLayerwise) return;
   const auto listen = parse_listen_address(params.listen);
   const bool wildcard = listen && boost::asio::ip::make_address(listen->host).is_unspecified();
-  const auto callback = net::parse_http_url(prefill.callback_url);
+  const auto callback = net::parse_http_url(prefill.callback_url, net::Schemes::http_and_https);
   if (prefill.callback_url.empty() && wildcard) {
     add_problem(problems, key + ".prefill.callback_url", "''",
                 "expected http://host:port at which decode engines reach this router, since listen names no host");
   } else if (!prefill.callback_url.empty() && !callback) {
-    add_problem(problems, key + ".prefill.callback_url", prefill.callback_url, callback.error());
+    add_problem(problems, key + ".prefill.callback_url", net::without_userinfo(prefill.callback_url), callback.error());
+  }
+}
+
+// Engines outside of the networks that are allowed could never be connected to.
+void check_networks(const ServeParams& params, Problems& problems) {
+  const auto networks = net::Networks::parse(params.worker_networks);
+  if (!networks) {
+    problems.push_back("worker_networks = " + networks.error());
+    return;
+  }
+  const auto check = [&](const std::string& key, const std::string& url) {
+    const auto endpoint = net::parse_http_url(url, net::Schemes::http_and_https);
+    if (endpoint && networks->exclude(endpoint->host)) {
+      add_problem(problems, key + ".url", url, "expected an address in worker_networks");
+    }
+  };
+  for (std::size_t f = 0; f < params.fleets.size(); ++f) {
+    const FleetParams& fleet = params.fleets[f];
+    const std::string key = "fleets[" + std::to_string(f) + "]";
+    for (std::size_t g = 0; g < fleet.groups.size(); ++g) {
+      for (std::size_t w = 0; w < fleet.groups[g].workers.size(); ++w) {
+        check(key + ".groups[" + std::to_string(g) + "].workers[" + std::to_string(w) + "]",
+              fleet.groups[g].workers[w].url);
+      }
+    }
+    for (std::size_t i = 0; i < fleet.prefill.instances.size(); ++i) {
+      check(key + ".prefill.instances[" + std::to_string(i) + "]", fleet.prefill.instances[i].url);
+    }
   }
 }
 
@@ -311,6 +366,7 @@ void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std:
 std::vector<std::string> problems_of(const ServeParams& params) {
   Problems problems;
   check_addresses(params, problems);
+  check_networks(params, problems);
   if (params.fleets.empty()) add_problem(problems, "fleets", "[]", "expected at least one fleet");
   std::map<std::string, std::string> worker_addresses;
   std::map<std::string, std::string> model_names;
@@ -346,20 +402,44 @@ std::vector<std::string> files_of(const ServeParams& params) {
   if (!params.keys.file.empty()) files.push_back(params.keys.file);
   for (const FleetParams& fleet : params.fleets) {
     if (!fleet.engine_key.file.empty()) files.push_back(fleet.engine_key.file);
+    std::ranges::copy(fleet.tls.files(), std::back_inserter(files));
   }
+  std::ranges::copy(params.tls.files(), std::back_inserter(files));
+  std::ranges::copy(params.admin.tls.files(), std::back_inserter(files));
   return files;
 }
 
 std::expected<LoadedKeys, std::string> load_keys(const ServeParams& params) {
   auto clients = ApiKeys::load(params.keys);
   if (!clients) return std::unexpected(clients.error());
-  LoadedKeys loaded{.clients = *std::move(clients), .engines = {}};
+  LoadedKeys loaded{.clients = *std::move(clients)};
+  auto listen = params.tls.load("tls");
+  if (!listen) return std::unexpected(listen.error());
+  loaded.listen = *std::move(listen);
+  auto admin = params.admin.tls.load("admin.tls");
+  if (!admin) return std::unexpected(admin.error());
+  loaded.admin = *std::move(admin);
   for (std::size_t f = 0; f < params.fleets.size(); ++f) {
     auto key = read_engine_key(params.fleets[f].engine_key, "fleets[" + std::to_string(f) + "].engine_key");
     if (!key) return std::unexpected(key.error());
     loaded.engines.push_back(*std::move(key));
+    auto workers = params.fleets[f].tls.load("fleets[" + std::to_string(f) + "].tls");
+    if (!workers) return std::unexpected(workers.error());
+    loaded.workers.push_back(*std::move(workers));
   }
   return loaded;
+}
+
+std::vector<CertificateEnd> LoadedKeys::certificate_ends(const ServeParams& params) const {
+  std::vector<CertificateEnd> ends;
+  const auto add = [&ends](const std::string& owner, const Tls& context) {
+    const auto end = context ? context->expires() : std::nullopt;
+    if (end) ends.push_back({owner, *end});
+  };
+  add("listen", listen);
+  add("admin.listen", admin);
+  for (std::size_t f = 0; f < workers.size(); ++f) add("fleet " + params.fleets[f].name, workers[f]);
+  return ends;
 }
 
 }  // namespace balanceroute::proxy

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "proxy/engine_key.hpp"
 #include "proxy/health_params.hpp"
 #include "proxy/prefill_params.hpp"
+#include "proxy/tls_params.hpp"
 #include "proxy/token_progress.hpp"
 #include "proxy/worker_address.hpp"
 
@@ -61,6 +63,7 @@ struct FleetParams {
   LoadModelParams load_model;
   double round_delay_ms = 3;
   EngineKeyParams engine_key;
+  WorkerTlsParams tls;
   std::vector<GroupParams> groups;
   PrefillParams prefill;
   DecisionLogParams decision_log;
@@ -72,14 +75,19 @@ struct FleetParams {
 
 struct LimitParams {
   std::int64_t head_bytes = 64 * 1024;
+  std::int64_t head_fields = 128;
   std::int64_t body_bytes = 64 * 1024 * 1024;
   std::int64_t waiting_requests = 16'384;
-  std::int64_t connections = 0;
+  std::int64_t connections = kAuto;
+  std::int64_t connections_per_address = 0;
 
+  static constexpr std::int64_t kAuto = 0;
   void visit_params(ParamVisitor& visitor);
 };
 
 struct TimeoutParams {
+  double head_ms = 10'000;
+  double body_ms = 60'000;
   double connect_ms = 2'000;
   double admission_ms = 600'000;
   double first_byte_ms = 300'000;
@@ -94,12 +102,15 @@ struct TimeoutParams {
 struct AdminParams {
   std::string listen = "127.0.0.1:8081";
   std::string token;
+  ListenTlsParams tls;
 
   void visit_params(ParamVisitor& visitor);
 };
 
 struct ServeParams {
   std::string listen = "127.0.0.1:8080";
+  ListenTlsParams tls;
+  bool trusted = false;
   AdminParams admin;
   KeysParams keys;
   std::int64_t io_threads = kAuto;
@@ -108,6 +119,7 @@ struct ServeParams {
   LimitParams limits;
   TimeoutParams timeouts;
   HealthParams health;
+  std::vector<std::string> worker_networks;
   std::vector<FleetParams> fleets;
 
   static constexpr std::int64_t kAuto = -1;
@@ -120,13 +132,21 @@ std::expected<std::vector<WorkerAddress>, std::string> addresses_of(const Worker
 // What no single setting can say: every problem found, each naming its key, value and what was expected.
 std::vector<std::string> problems_of(const ServeParams& params);
 
-// The files with keys that settings name, which are in effect as the settings are.
+// The files with keys and certificates that settings name, which are in effect as the settings are.
 std::vector<std::string> files_of(const ServeParams& params);
 
-// The keys that settings name, read from where they are.
+// The keys and certificates that settings name, read from where they are.
 struct LoadedKeys {
+  using Tls = std::shared_ptr<const net::TlsContext>;
+
   ApiKeys clients;
   std::vector<std::string> engines;  // one for each fleet, empty where there is none
+  Tls listen;                        // none: plaintext
+  Tls admin;
+  std::vector<Tls> workers;  // one for each fleet
+
+  // Of our own certificates.
+  std::vector<CertificateEnd> certificate_ends(const ServeParams& params) const;
 };
 std::expected<LoadedKeys, std::string> load_keys(const ServeParams& params);
 

@@ -9,6 +9,7 @@
 #include "config/setting_values.hpp"
 
 #include "proxy/openai_error.hpp"
+#include "telemetry/log.hpp"
 
 namespace balanceroute::proxy {
 
@@ -19,16 +20,8 @@ std::size_t thread_count(const ServeParams& params) {
   return std::max(1U, std::thread::hardware_concurrency()) - (std::thread::hardware_concurrency() > 1 ? 1 : 0);
 }
 
-net::ServerOptions server_options(const ServeParams& params, const std::shared_ptr<spdlog::logger>& log) {
-  net::ServerOptions options;
-  options.limits.head_bytes = static_cast<std::size_t>(params.limits.head_bytes);
-  options.limits.body_bytes = static_cast<std::uint64_t>(params.limits.body_bytes);
-  options.max_connections = static_cast<std::size_t>(params.limits.connections);
-  options.client_stall = std::chrono::duration_cast<net::Duration>(
-      std::chrono::duration<double, std::milli>{params.timeouts.client_stall_ms});
-  options.error_response = http_error_response;
-  options.log_failure = [log](std::string_view what) { log->warn("{}", what); };
-  return options;
+net::Duration milliseconds(double count) {
+  return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{count});
 }
 
 std::string failure_text(const std::exception_ptr& failure) {
@@ -44,9 +37,12 @@ std::string failure_text(const std::exception_ptr& failure) {
 // Workers, policies and waits may; what is bound, started or counted by from the start on may not.
 bool may_change_while_running(std::string_view path) {
   if (path == "log_level" || path == "reload_on_change" || path == "limits.waiting_requests" ||
-      path.starts_with("health.") || path.starts_with("keys.") || path.find("].engine_key.") != std::string_view::npos)
+      path.starts_with("health.") || path.starts_with("keys.") || path.starts_with("tls.") ||
+      path.starts_with("admin.tls.") || path.find("].engine_key.") != std::string_view::npos ||
+      path.find("].tls.") != std::string_view::npos)
     return true;
-  if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms")
+  if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms" ||
+      path == "timeouts.head_ms" || path == "timeouts.body_ms")
     return false;
   if (path.starts_with("timeouts.")) return true;
   if (!path.starts_with("fleets[")) return false;
@@ -56,8 +52,8 @@ bool may_change_while_running(std::string_view path) {
 
 }  // namespace
 
-Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins, ApiKeys keys)
-    : params_{std::move(params), std::move(origins), std::move(keys)},
+Service::Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger> log)
+    : params_{std::move(settings)},
       log_{std::move(log)},
       threads_{thread_count(*params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
@@ -73,26 +69,56 @@ std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams 
                                                                     Origins origins) {
   auto loaded = load_keys(params);
   if (!loaded) return std::unexpected(loaded.error());
+  auto ends = loaded->certificate_ends(params);
   std::unique_ptr<Service> service{
-      new Service{std::move(params), std::move(log), std::move(origins), std::move(loaded->clients)}};
-  if (const auto built = service->build(loaded->engines); !built) return std::unexpected(built.error());
+      new Service{{std::move(params), std::move(origins), loaded->clients, std::move(ends)}, std::move(log)}};
+  if (const auto built = service->build(*loaded); !built) return std::unexpected(built.error());
   return service;
 }
 
-std::expected<void, std::string> Service::build(const std::vector<std::string>& engine_keys) {
+net::ServerOptions Service::server_options() {
+  const LimitParams& limits = params_->limits;
+  net::ServerOptions options;
+  options.limits = {.head_bytes = static_cast<std::size_t>(limits.head_bytes),
+                    .head_fields = static_cast<std::size_t>(limits.head_fields),
+                    .body_bytes = static_cast<std::uint64_t>(limits.body_bytes)};
+  options.head_timeout = milliseconds(params_->timeouts.head_ms);
+  options.body_timeout = milliseconds(params_->timeouts.body_ms);
+  options.client_stall = milliseconds(params_->timeouts.client_stall_ms);
+  options.error_response = http_error_response;
+  options.log_failure = [log = log_](std::string_view what) { log->warn("{}", what); };
+  options.refused = [this](int status, std::string_view detail, const std::string& peer) {
+    metrics_.refused(status);
+    log_->info("refused client={} status={} reason={}", peer, status, telemetry::log_value(detail));
+  };
+  options.tls_failed = [this](std::string_view what) {
+    metrics_.tls_failed();
+    log_->info("{}", what);
+  };
+  return options;
+}
+
+std::expected<void, std::string> Service::build(const LoadedKeys& loaded) {
   for (std::size_t f = 0; f < params_->fleets.size(); ++f) {
-    auto made = Fleet::make(params_->fleets[f], *params_, engine_keys[f], decider_, threads_, *log_);
+    auto made =
+        Fleet::make(params_->fleets[f], *params_, {loaded.engines[f], loaded.workers[f]}, decider_, threads_, *log_);
     if (!made) return std::unexpected(made.error());
     fleets_.push_back(std::move(*made));
     fleets_.back()->set_tenants(params_.current().keys.tenants());
   }
-  net::ServerOptions for_clients = server_options(*params_, log_);
+  net::ServerOptions for_clients = server_options();
+  for_clients.max_connections = params_->limits.connections == LimitParams::kAuto
+                                    ? net::connections_for_descriptors()
+                                    : static_cast<std::size_t>(params_->limits.connections);
+  for_clients.max_connections_per_address = static_cast<std::size_t>(params_->limits.connections_per_address);
   for_clients.wants_body = [this](const net::HttpRequest& head) { return frontend_.wants_body(head); };
   client_server_ = std::make_unique<net::HttpServer>(
       threads_, std::move(for_clients), [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
-  admin_server_ =
-      std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
-                                        [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
+  admin_server_ = std::make_unique<net::HttpServer>(
+      threads_, server_options(), [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
+  client_server_->use_tls(loaded.listen);
+  admin_server_->use_tls(loaded.admin);
+  warn_of_certificates();
   const auto client_port = listen(*client_server_, params_->listen);
   if (!client_port) return std::unexpected(client_port.error());
   const auto admin_port = listen(*admin_server_, params_->admin.listen);
@@ -103,6 +129,30 @@ std::expected<void, std::string> Service::build(const std::vector<std::string>& 
   threads_.start();
   look_at_workers();
   return {};
+}
+
+std::vector<std::string> Service::use_certificates(const LoadedKeys& loaded) {
+  std::vector<std::string> changed;
+  if (client_server_->use_tls(loaded.listen)) changed.push_back("certificate of listen");
+  if (admin_server_->use_tls(loaded.admin)) changed.push_back("certificate of admin.listen");
+  for (std::size_t f = 0; f < fleets_.size(); ++f) {
+    const bool other = fleets_[f]->use_tls(loaded.workers[f], params_->fleets[f].tls.server_name);
+    if (other) changed.push_back("certificates for fleet " + fleets_[f]->name());
+  }
+  return changed;
+}
+
+void Service::warn_of_certificates() const {
+  constexpr auto kSoon = std::chrono::days{7};
+  const auto now = std::chrono::system_clock::now();
+  for (const CertificateEnd& one : params_.current().certificates) {
+    const auto left = std::chrono::duration_cast<std::chrono::hours>(one.expires - now).count();
+    if (one.expires <= now) {
+      log_->warn("the certificate of {} has expired: clients that check it will refuse it", one.owner);
+    } else if (one.expires - now < kSoon) {
+      log_->warn("the certificate of {} expires in {} hours", one.owner, left);
+    }
+  }
 }
 
 // So that whoever reads that the router is ready can use it at once, or reads what is missing.
@@ -148,6 +198,10 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
   for (const std::string& path : changed) {
     if (!may_change_while_running(path)) fixed += (fixed.empty() ? "" : ", ") + path;
   }
+  if (now.tls.used() != next.tls.used()) fixed += (fixed.empty() ? "" : ", ") + std::string{"tls, if used at all"};
+  if (now.admin.tls.used() != next.admin.tls.used()) {
+    fixed += (fixed.empty() ? "" : ", ") + std::string{"admin.tls, if used at all"};
+  }
   if (!fixed.empty()) {
     return std::unexpected("nothing was changed, because this takes effect only at a start: " + fixed +
                            "; restart the router, or undo it and reload again");
@@ -170,7 +224,10 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
     }
   }
   log_->set_level(spdlog::level::from_str(next.log_level));
-  params_.replace(std::move(next), std::move(origins), std::move(loaded->clients));
+  auto ends = loaded->certificate_ends(next);
+  params_.replace({std::move(next), std::move(origins), loaded->clients, std::move(ends)});
+  for (std::string& name : use_certificates(*loaded)) changed.push_back(std::move(name));
+  warn_of_certificates();
   return changed;
 }
 

@@ -46,8 +46,12 @@ class Service {
   bool drain(net::Duration longest);
 
  private:
-  Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins, ApiKeys keys);
-  std::expected<void, std::string> build(const std::vector<std::string>& engine_keys);
+  Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger> log);
+  std::expected<void, std::string> build(const LoadedKeys& loaded);
+  // The names of what is other than before.
+  std::vector<std::string> use_certificates(const LoadedKeys& loaded);
+  void warn_of_certificates() const;
+  net::ServerOptions server_options();
   void look_at_workers();
   std::expected<std::uint16_t, std::string> listen(net::HttpServer& server, const std::string& address);
 

@@ -1,6 +1,7 @@
 #include "proxy/state_report.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "telemetry/metrics.hpp"
@@ -134,6 +135,17 @@ std::vector<MetricFamily> fleet_families(const std::vector<FleetSnapshot>& snaps
   return {waiting, rounds, admissions, policy};
 }
 
+std::vector<MetricFamily> certificate_families(const ServiceContext& service) {
+  MetricFamily expires = make_family(
+      "balanceroute_tls_certificate_expires_seconds",
+      "Time until the certificate of a listener or for a fleet ends; negative after that.", MetricType::Gauge);
+  const auto now = std::chrono::system_clock::now();
+  for (const CertificateEnd& one : service.params.current().certificates) {
+    add_sample(expires, {{"of", one.owner}}, std::chrono::duration<double>{one.expires - now}.count());
+  }
+  return {expires};
+}
+
 std::vector<MetricFamily> tenant_families(const std::vector<FleetSnapshot>& snapshots) {
   MetricFamily active = make_family("balanceroute_tenant_active_sequences",
                                     "Sequences of the tenant on workers and next to be placed.", MetricType::Gauge);
@@ -179,9 +191,8 @@ std::vector<MetricFamily> prefill_families(const ServiceContext& service, const 
     for (std::size_t i = 0; i < prefill.instances.size(); ++i) {
       const PrefillCounts& counts = prefill.instances[i];
       const PrefillPeer& peer = service.fleets[f]->prefill_peers()[i];
-      const std::vector<Label> instance{{"fleet", snapshots[f].fleet},
-                                        {"instance", "http://" + peer.endpoint.authority()},
-                                        {"rank", std::to_string(peer.rank)}};
+      const std::vector<Label> instance{
+          {"fleet", snapshots[f].fleet}, {"instance", peer.endpoint.url()}, {"rank", std::to_string(peer.rank)}};
       add_sample(computing, instance, number(counts.computing));
       add_sample(held, instance, number(counts.held));
       add_sample(stranded, instance, number(counts.stranded));
@@ -200,7 +211,7 @@ nlohmann::ordered_json prefill_json(const PrefillSnapshot& prefill, const std::v
   nlohmann::ordered_json instances = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < prefill.instances.size(); ++i) {
     const PrefillCounts& counts = prefill.instances[i];
-    instances.push_back({{"url", "http://" + peers[i].endpoint.authority()},
+    instances.push_back({{"url", peers[i].endpoint.url()},
                          {"rank", peers[i].rank},
                          {"leases_live", counts.requests},
                          {"computing_tokens", counts.computing.count()},
@@ -291,7 +302,7 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   std::vector<MetricFamily> families = worker_families(snapshots);
   for (auto& more : {engine_families(snapshots), group_families(snapshots), fleet_families(snapshots),
-                     tenant_families(snapshots), prefill_families(service, snapshots)}) {
+                     tenant_families(snapshots), prefill_families(service, snapshots), certificate_families(service)}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/ids.hpp"
@@ -16,7 +17,7 @@ namespace balanceroute::proxy {
 class WorkerClients {
  public:
   WorkerClients(net::IoThread& thread, const WorkerDirectory& directory, net::ClientOptions options)
-      : thread_{&thread}, directory_{&directory}, options_{options} {}
+      : thread_{&thread}, directory_{&directory}, options_{std::move(options)} {}
 
   net::HttpClient& of(WorkerId worker) {
     if (clients_.size() <= worker.value()) clients_.resize(worker.value() + std::size_t{1});

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/url/parse_query.hpp>
-#include <charconv>
 #include <expected>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,21 +58,6 @@ struct SelectCommand {
     return which;
   }
 };
-
-// A query as the JSON object that says the same.
-std::expected<std::string, ApiError> json_of_query(std::string_view query) {
-  nlohmann::json object = nlohmann::json::object();
-  const auto fields = boost::urls::parse_query(boost::urls::string_view{query.data(), query.size()});
-  if (!fields) return std::unexpected(bad_admin_request("the query cannot be read: expected ?url=... or ?id=..."));
-  for (const auto& field : *fields) {
-    const std::string value = field.value.decode();
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const bool whole = error == std::errc{} && end == value.data() + value.size();
-    object[field.key.decode()] = whole ? nlohmann::json(number) : nlohmann::json(value);
-  }
-  return object.dump();
-}
 
 std::expected<SelectCommand, ApiError> read_selection(const net::HttpRequest& request) {
   std::string text = request.body;

@@ -70,10 +70,16 @@ RouterMetrics::RouterMetrics()
                    .Name("balanceroute_tenant_limited_total")
                    .Help("Requests refused because their API key has reached a limit, by whose they were and which.")
                    .Register(registry_)},
+      refused_{prometheus::BuildCounter()
+                   .Name("balanceroute_http_refused_total")
+                   .Help("Requests that could not be read, by the status of the answer.")
+                   .Register(registry_)},
       unknown_paths_{counter(registry_, "balanceroute_http_unknown_paths_total",
                              "Requests for paths that the router does not serve.")},
       unauthorized_{counter(registry_, "balanceroute_http_unauthorized_total",
                             "Requests refused because their API key is missing or not known.")},
+      tls_failures_{counter(registry_, "balanceroute_tls_handshake_failures_total",
+                            "Connections of clients that came to no TLS session.")},
       tokens_{counter(registry_, "balanceroute_stream_tokens_total", "Output tokens of finished requests.")},
       prefill_failures_{counter(registry_, "balanceroute_prefill_failures_total",
                                 "Prefill requests that an instance failed; they are tried again elsewhere.")},
@@ -124,6 +130,14 @@ void RouterMetrics::unknown_path() {
 
 void RouterMetrics::unauthorized() {
   unauthorized_.Increment();
+}
+
+void RouterMetrics::refused(int status) {
+  refused_.Add({{"status", std::to_string(status)}}).Increment();
+}
+
+void RouterMetrics::tls_failed() {
+  tls_failures_.Increment();
 }
 
 void RouterMetrics::limited(const std::string& tenant, const std::string& limit) {

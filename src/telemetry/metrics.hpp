@@ -54,6 +54,10 @@ class RouterMetrics {
   void unknown_path();
   // A request came without a key that is known.
   void unauthorized();
+  // A request could not be read, and was answered with that status.
+  void refused(int status);
+  // A client could not shake hands.
+  void tls_failed();
   // A request was refused because its key has reached the limit of that name.
   void limited(const std::string& tenant, const std::string& limit);
   // A prefill instance failed a request.
@@ -75,8 +79,10 @@ class RouterMetrics {
   prometheus::Family<prometheus::Counter>& of_tenants_;
   prometheus::Family<prometheus::Counter>& tokens_of_tenants_;
   prometheus::Family<prometheus::Counter>& limited_;
+  prometheus::Family<prometheus::Counter>& refused_;
   prometheus::Counter& unknown_paths_;
   prometheus::Counter& unauthorized_;
+  prometheus::Counter& tls_failures_;
   prometheus::Counter& tokens_;
   prometheus::Counter& prefill_failures_;
   prometheus::Counter& kv_losses_;

@@ -3,6 +3,7 @@
 import dataclasses
 import queue
 import socket
+import ssl
 import threading
 
 
@@ -12,6 +13,7 @@ class Received:
 
     head: bytes
     body: bytes
+    connection: int = 0  # its number, from 1 on
 
     @property
     def target(self) -> str:
@@ -22,10 +24,15 @@ class RecordingEngine:
     """Serves one connection at a time on a port of the system's choice until closed.
 
     `answers` are sent in turn, the last again and again; each is a list of pieces, sent one by one with Nagle off, so
-    that the reader meets each alone where the network lets it.
+    that the reader meets each alone where the network lets it. With a `context` it speaks TLS.
     """
 
-    def __init__(self):
+    def __init__(self, context: ssl.SSLContext | None = None):
+        self.server_names: list[str | None] = []  # that clients have asked for by TLS
+        self._context = context
+        if context:
+            context.sni_callback = lambda _socket, name, _context: self.server_names.append(name)
+        self._connections = 0
         self.received: queue.Queue[Received] = queue.Queue()
         self.asked: list[bytes] = []  # heads of what was only asked, with another method than POST
         self.answers: list[list[bytes]] = []
@@ -36,7 +43,8 @@ class RecordingEngine:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        scheme = "https" if self._context else "http"
+        return f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
 
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
@@ -49,10 +57,17 @@ class RecordingEngine:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=[connection], daemon=True).start()
+            self._connections += 1
+            threading.Thread(target=self._serve, args=[connection, self._connections], daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection: socket.socket, number: int) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._context:
+            try:
+                connection = self._context.wrap_socket(connection, server_side=True)
+            except OSError:  # the client did not like what it saw
+                connection.close()
+                return
         with connection:
             buffer = b""
             while True:
@@ -65,7 +80,7 @@ class RecordingEngine:
                 length = content_length(head)
                 while len(buffer) < length:
                     buffer += connection.recv(65536)
-                request, buffer = Received(head, buffer[:length]), buffer[length:]
+                request, buffer = Received(head, buffer[:length], number), buffer[length:]
                 if not request.head.startswith(b"POST"):
                     self.asked.append(request.head)
                     connection.sendall(whole_answer(b"{}")[0])  # somebody asks how the engine is

@@ -1,6 +1,7 @@
 // HttpServer and HttpClient on real sockets: answers, streams, clients that leave, limits, draining.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include "net/server.hpp"
 #include "net/task_group.hpp"
 #include "support/raw_client.hpp"
+#include "support/raw_server.hpp"
 
 namespace balanceroute::net {
 namespace {
@@ -33,9 +35,10 @@ class ServerClient : public testing::Test {
     server_.reset();
   }
 
-  // Runs a client coroutine on a thread of its own and returns its result.
+  // Runs a client coroutine on a thread of its own and returns its result. The server is ours, or that at `port`.
   template <class Result>
-  Result run_client(std::function<asio::awaitable<Result>(HttpClient&)> body, ClientOptions options = {}) {
+  Result run_client(std::function<asio::awaitable<Result>(HttpClient&)> body, ClientOptions options = {},
+                    std::uint16_t port = 0) {
     IoThread thread{"client", clock_};
     thread.start();
     std::promise<Result> result;
@@ -43,7 +46,7 @@ class ServerClient : public testing::Test {
       std::optional<HttpClient> client;
       std::optional<TaskGroup> tasks;
       thread.call([&] {
-        client.emplace(thread, Endpoint{"127.0.0.1", port_}, options);
+        client.emplace(thread, Endpoint{"127.0.0.1", port == 0 ? port_ : port}, options);
         tasks.emplace(thread, [](std::exception_ptr failure) { std::rethrow_exception(failure); });
         tasks->spawn([](auto& run, auto& on, auto& out) -> asio::awaitable<void> {
           Result value = co_await run(on);
@@ -150,8 +153,123 @@ TEST_F(ServerClient, BadRequestsAreRefusedInWords) {
     return client.read_to_end();
   };
   EXPECT_TRUE(answer("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n123456789").starts_with("HTTP/1.1 413 "));
-  EXPECT_TRUE(answer("GET / HTTP/1.1\r\nX: " + std::string(400, 'a') + "\r\n\r\n").starts_with("HTTP/1.1 431 "));
-  EXPECT_NE(answer("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").find("HTTP/2 is not supported"), std::string::npos);
+  EXPECT_TRUE(
+      answer("GET / HTTP/1.1\r\nHost: x\r\nX: " + std::string(400, 'a') + "\r\n\r\n").starts_with("HTTP/1.1 431 "));
+}
+
+// Law: a request that two servers could read differently is refused on the socket, with its reason, and the connection
+// ends there: what was smuggled behind it is never a request.
+TEST_F(ServerClient, AmbiguousRequestsEndTheConnection) {
+  std::atomic<int> handled{0};
+  serve(
+      [&](HttpExchange& exchange) -> asio::awaitable<void> {
+        ++handled;
+        co_await exchange.respond(text_response(200, "handled"));
+      },
+      {.limits = {.head_fields = 8}});
+  const std::string line = "POST /v1/completions HTTP/1.1\r\n";
+  const std::string start = line + "Host: a\r\n";
+  const std::string smuggled = "GET /admin HTTP/1.1\r\nHost: a\r\n\r\n";
+  const std::string chunked = start + "Transfer-Encoding: chunked\r\n\r\n";
+  struct Case {
+    std::string wire;
+    int status;
+    std::string reason;
+  };
+  const std::vector<Case> cases{
+      {start + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400, "are both given"},
+      {start + "Content-Length: 0\r\nContent-Length: 40\r\n\r\n", 400, "Content-Length is repeated"},
+      {start + "Content-Length: +0\r\n\r\n", 400, "Content-Length is not a number"},
+      {start + "Transfer-Encoding: xchunked\r\n\r\n", 400, "expected chunked"},
+      {start + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400, "expected chunked"},
+      {start + "X: a\r\n b\r\n\r\n", 400, "folded"},
+      {start + "Content-Length : 0\r\n\r\n", 400, "header name"},
+      {start + std::string{"X: \0\r\n\r\n", 8}, 400, "control character"},
+      {start + "X: a\rY: b\r\n\r\n", 400, "lone line end"},
+      {"GET / HTTP/1.1\nHost: a\n\n", 400, "lone line end"},
+      {start + "Host: b\r\n\r\n", 400, "Host is repeated"},
+      {line + "Content-Length: 0\r\n\r\n", 400, "Host is missing"},
+      {"GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n", 400, "not a path"},
+      {"GET /a\\b HTTP/1.1\r\nHost: a\r\n\r\n", 400, "target has a character"},
+      {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505, "HTTP/2, gRPC and Upgrade are not supported"},
+      {start + "Upgrade: h2c\r\nConnection: Upgrade\r\nContent-Length: 0\r\n\r\n", 400, "Upgrade are not supported"},
+      {start + "Content-Type: application/grpc\r\nContent-Length: 0\r\n\r\n", 400, "gRPC"},
+      {start + "Expect: magic\r\nContent-Length: 0\r\n\r\n", 417, "expected 100-continue"},
+      {start + "A: 1\r\nA: 1\r\nA: 1\r\nA: 1\r\nA: 1\r\nA: 1\r\nA: 1\r\nA: 1\r\n\r\n", 431, "more than 8 fields"},
+      {std::string{"\x16\x03\x01\x00", 4}, 400, "TLS is not spoken here"},
+      {chunked + "0x1\r\na\r\n0\r\n\r\n", 400, "chunk size"},
+      {chunked + "1;a\nb\r\na\r\n0\r\n\r\n", 400, "chunk extension"},
+      {chunked + "1\r\nab\r\n0\r\n\r\n", 400, "longer than its size"},
+      {chunked + "fffffffffffffff\r\na", 413, "too large"},
+      {chunked + "0\r\nA b\r\n\r\n", 400, "trailer"},
+  };
+  for (const Case& one : cases) {
+    RawClient client{port_};
+    client.send(one.wire.starts_with('\x16') ? one.wire : one.wire + smuggled);
+    const std::string answer = client.read_to_end();
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::to_string(one.status) + " ")) << one.wire << "\n" << answer;
+    EXPECT_NE(answer.find(one.reason), std::string::npos) << one.wire << "\n" << answer;
+    EXPECT_NE(answer.find("Connection: close"), std::string::npos) << one.wire << "\n" << answer;
+    EXPECT_EQ(answer.find("handled"), std::string::npos) << one.wire << "\n" << answer;
+  }
+  EXPECT_EQ(handled, 0);
+}
+
+// Law: answers that could be read in two ways, other protocols and redirects are protocol faults; a redirect is not
+// followed.
+TEST_F(ServerClient, AmbiguousAnswersAreFaults) {
+  const auto outcome = [&](const std::string& answer, int* requests = nullptr) {
+    testing_support::RawServer server{answer};
+    const auto found = run_client<std::string>(
+        [this](HttpClient& client) -> asio::awaitable<std::string> {
+          const HttpRequest request;
+          auto call = co_await client.send(request, clock_.now() + 10s);
+          if (!call) co_return std::string{to_string(call.error().fault)} + ": " + call.error().detail;
+          auto body = co_await call->read_all(1 << 20, clock_.now() + 10s);
+          if (!body) co_return std::string{to_string(body.error().fault)} + ": " + body.error().detail;
+          co_return *body;
+        },
+        {}, server.port());
+    if (requests != nullptr) *requests = static_cast<int>(server.heads().size());
+    return found;
+  };
+  const std::string ok = "HTTP/1.1 200 OK\r\n";
+  EXPECT_EQ(outcome(ok + "Content-Length: 2\r\n\r\nok"), "ok");
+  EXPECT_EQ(outcome("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n" + ok +
+                    "Content-Length: 2\r\n\r\nok"),
+            "ok");
+  for (const std::string& wire :
+       {ok + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nok",
+        ok + "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        ok + "Transfer-Encoding: xchunked\r\n\r\nok", ok + "X: a\r\n b\r\nContent-Length: 2\r\n\r\nok",
+        ok + "X: a\nSet-Cookie: b\r\nContent-Length: 2\r\n\r\nok",
+        ok + "Transfer-Encoding: chunked\r\n\r\n 2\r\nok\r\n0\r\n\r\n",
+        ok + "Transfer-Encoding: chunked\r\n\r\n2\r\nok!\r\n0\r\n\r\n", std::string{"HTTP/1.1 2000 OK\r\n\r\n"},
+        std::string{"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"}, std::string{"SSH-2.0-OpenSSH_9\r\n"},
+        std::string{"\x15\x03\x01\x00\x02\x02\x46"}}) {
+    EXPECT_TRUE(outcome(wire).starts_with("protocol: ")) << wire << "\n" << outcome(wire);
+  }
+  testing_support::RawServer elsewhere{ok + "Content-Length: 2\r\n\r\nok"};
+  int requests = 0;
+  const std::string place = "Location: http://127.0.0.1:" + std::to_string(elsewhere.port()) + "/\r\n";
+  EXPECT_EQ(outcome("HTTP/1.1 307 Temporary Redirect\r\n" + place + "Content-Length: 0\r\n\r\n", &requests),
+            "protocol: read response: the server redirects, which is never followed");
+  EXPECT_EQ(requests, 1);
+  EXPECT_TRUE(elsewhere.heads().empty());
+}
+
+// Law: the answer to HEAD has no body, whatever length it tells.
+TEST_F(ServerClient, AnswerToHeadHasNoBody) {
+  serve(echo);
+  const auto status = run_client<int>([this](HttpClient& client) -> asio::awaitable<int> {
+    HttpRequest request;
+    request.method = "HEAD";
+    auto call = co_await client.send(request, clock_.now() + 10s);
+    if (!call) co_return 0;
+    const auto body = co_await call->read_all(1 << 20, clock_.now() + 10s);
+    co_return body && body->empty() ? call->head().status : 0;
+  });
+  EXPECT_EQ(status, 200);
 }
 
 TEST_F(ServerClient, ContinueIsSentBeforeTheBodyIsRead) {

@@ -447,6 +447,139 @@ TEST_F(RouterService, RefusalsNameTheirCause) {
   EXPECT_TRUE(worker.requests().empty());
 }
 
+// Law: only paths of the list are served, spelled as they are there: an engine's control endpoints are reached by no
+// spelling, and no other spelling of a served path is passed on.
+TEST_F(RouterService, OnlyListedPathsReachEngines) {
+  FakeWorker worker{streams({kDone})};
+  serve({worker.port()});
+  std::vector<std::string> paths;
+  for (const char* control : {"abort_requests",
+                              "abort_request",
+                              "sleep",
+                              "wake_up",
+                              "is_sleeping",
+                              "reset_prefix_cache",
+                              "reset_mm_cache",
+                              "collective_rpc",
+                              "load_lora_adapter",
+                              "v1/load_lora_adapter",
+                              "unload_lora_adapter",
+                              "v1/unload_lora_adapter",
+                              "update_weights_from_disk",
+                              "update_weights_from_tensor",
+                              "init_weights_update_group",
+                              "flush_cache",
+                              "start_profile",
+                              "stop_profile",
+                              "server_info",
+                              "get_server_info",
+                              "get_model_info",
+                              "get_load",
+                              "set_internal_state",
+                              "release_memory_occupation",
+                              "resume_memory_occupation",
+                              "pause_generation",
+                              "scale_elastic_ep",
+                              "invocations",
+                              "inference/v1/generate",
+                              "generate",
+                              "query",
+                              "openapi.json",
+                              "docs",
+                              "emulator/state",
+                              "workers",
+                              "config",
+                              "policy",
+                              "debug/ledger",
+                              "debug/explain"}) {
+    paths.push_back("/" + std::string{control});
+  }
+  for (const char* odd : {"//v1/completions",
+                          "/v1//completions",
+                          "/./v1/completions",
+                          "/v1/./completions",
+                          "/v1/x/../completions",
+                          "/v1/completions/../../sleep",
+                          "/v1/completions//",
+                          "/v1/completions/x",
+                          "/V1/completions",
+                          "/v1/Completions",
+                          "/v1/completion%73",
+                          "/%76%31/completions",
+                          "/v1%2fcompletions",
+                          "/v1/completions%2f",
+                          "/v1/completions%00",
+                          "/v1/completions;x",
+                          "/v1/completions/%2e%2e/%2e%2e/sleep",
+                          "/%2e/sleep",
+                          "/sl%65ep",
+                          "//sleep",
+                          "/health/../sleep",
+                          "/v1/models/../sleep",
+                          "/version/..%2fsleep"}) {
+    paths.emplace_back(odd);
+  }
+  for (const std::string& path : paths) {
+    for (const std::string& request : {post(path, R"({"model":"m","prompt":"x"})"), get(path)}) {
+      const std::string answer = ask(service_->client_port(), request);
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 404 ")) << request << answer;
+      EXPECT_NE(answer.find("unknown_path"), std::string::npos) << request << answer;
+    }
+  }
+  EXPECT_TRUE(worker.requests().empty());
+}
+
+// Law: a redirect of an engine is neither followed nor passed on: nobody learns where it points.
+TEST_F(RouterService, RedirectsOfEnginesEndAtTheRouter) {
+  FakeWorker elsewhere{streams({kDone})};
+  const std::string place = "http://127.0.0.1:" + std::to_string(elsewhere.port()) + "/stolen";
+  FakeWorker worker{[place](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    net::HttpResponse answer = net::text_response(307, "");
+    answer.headers.add("Location", place);
+    co_await exchange.respond(std::move(answer));
+  }};
+  serve({worker.port()});
+  for (const std::string& request : {post("/v1/completions", R"({"model":"m","prompt":"x"})"),
+                                     post("/v1/embeddings", R"({"model":"m","input":"x"})"), get("/version")}) {
+    const std::string answer = ask(service_->client_port(), request);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 502 ")) << answer;
+    EXPECT_EQ(answer.find("stolen"), std::string::npos) << answer;
+  }
+  EXPECT_TRUE(elsewhere.requests().empty());
+}
+
+// Law: a trusted listener's clients reach into engines of an aggregated fleet, as they would without the router; a
+// header that the router sets itself is there once.
+TEST_F(RouterService, TrustedClientsReachIntoEngines) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    co_await exchange.respond(net::json_response(200, "{}"));
+  }};
+  serve({worker.port()}, 2, [](ServeParams& params) { params.trusted = true; });
+  const std::string body = R"({"model":"m","prompt":"x","kv_transfer_params":{"do_remote_decode":true},"rid":"r"})";
+  ask(service_->client_port(), post("/v1/completions", body, "X-Data-Parallel-Rank: 1\r\n"));
+  ask(service_->client_port(), post("/tokenize", R"({"model":"m","rid":"r"})", "X-Data-Parallel-Rank: 1\r\n"));
+  ASSERT_EQ(worker.requests().size(), 2u);
+  EXPECT_EQ(worker.requests()[0].body, body);
+  for (const auto& request : worker.requests()) {
+    EXPECT_EQ(request.headers.count("X-Data-Parallel-Rank"), 1u);
+    EXPECT_EQ(request.headers.find("X-Data-Parallel-Rank"), "1");
+  }
+}
+
+// Law: a worker outside of the allowed networks is never connected to, whoever named it.
+TEST_F(RouterService, WorkersOutsideOfTheAllowedNetworksAreNeverAsked) {
+  FakeWorker worker{streams({kDone})};
+  serve({worker.port()}, 2, [](ServeParams& params) {
+    params.worker_networks = {"10.0.0.0/8"};
+    auto& url = params.fleets[0].groups[0].workers[0].url;
+    EXPECT_FALSE(problems_of(params).empty());
+    url = "http://localhost" + url.substr(url.rfind(':'));  // of a name nothing is known before it is looked up
+  });
+  const std::string answer = ask(service_->client_port(), post("/v1/completions", R"({"model":"m","prompt":"x"})"));
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 50")) << answer;
+  EXPECT_TRUE(worker.requests().empty());
+}
+
 // Law: an alias changes the model's name on the way to the worker and nothing else.
 TEST_F(RouterService, AliasIsReplacedByTheEnginesName) {
   FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {

@@ -38,9 +38,8 @@ WorkerSource::Found look_at(WorkerSource& source) {
 
 // Law: each address of the name is one worker, once, in an order that does not depend on the server's.
 TEST(Discovery, EveryAddressOfAHeadlessServiceIsAWorker) {
-  const auto source = make_dns_source(
-      "decode", 8000,
-      std::make_unique<FixedResolver>(std::vector<std::string>{"10.0.0.2", "fd00::1", "10.0.0.1", "10.0.0.2"}));
+  const auto source = make_dns_source({"decode", 8000}, std::make_unique<FixedResolver>(std::vector<std::string>{
+                                                            "10.0.0.2", "fd00::1", "10.0.0.1", "10.0.0.2"}));
   const auto found = look_at(*source);
   ASSERT_TRUE(found);
   ASSERT_EQ(found->size(), 3u);
@@ -49,9 +48,16 @@ TEST(Discovery, EveryAddressOfAHeadlessServiceIsAWorker) {
   EXPECT_EQ((*found)[2].url, "http://[fd00::1]:8000");
 }
 
+// Law: workers behind a name with https are asked by TLS.
+TEST(Discovery, WorkersAreAskedAsTheNameSays) {
+  const auto source =
+      make_dns_source({"decode", 8443, true}, std::make_unique<FixedResolver>(std::vector<std::string>{"10.0.0.1"}));
+  EXPECT_EQ(look_at(*source)->front().url, "https://10.0.0.1:8443");
+}
+
 TEST(Discovery, ANameThatCannotBeResolvedIsAnError) {
   const auto source =
-      make_dns_source("decode", 8000, std::make_unique<FixedResolver>(std::unexpected("decode: Host not found")));
+      make_dns_source({"decode", 8000}, std::make_unique<FixedResolver>(std::unexpected("decode: Host not found")));
   EXPECT_EQ(look_at(*source).error(), "decode: Host not found");
 }
 

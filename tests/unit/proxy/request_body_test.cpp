@@ -171,6 +171,18 @@ TEST(RequestBody, ResponsesAndMessagesAreOneSequence) {
   EXPECT_EQ(message->prompt.of(PromptPart::User), 0U);
 }
 
+// Law: what reaches into an engine is let through from a trusted client, and named, so that who writes it can refuse
+// it.
+TEST(RequestBody, TrustedClientsReachIntoEngines) {
+  const std::string text = R"({"model":"m","prompt":"x","rid":"r","kv_transfer_params":{}})";
+  EXPECT_EQ(read_generation_body(text, GenerationKind::TextCompletion).error().param, "rid");
+  const auto read = read_generation_body(text, GenerationKind::TextCompletion, Trust::full);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->engine_member, "rid");
+  EXPECT_TRUE(read_generation_body(R"({"model":"m","prompt":"x"})", GenerationKind::TextCompletion, Trust::full)
+                  ->engine_member.empty());
+}
+
 // Law: of a request that generates nothing only the model is read, which may be missing; engines stay out of reach.
 TEST(RequestBody, OtherRequestsHaveAModelAtMost) {
   const auto other = [](const std::string& body) { return read_generation_body(body, GenerationKind::Other); };
