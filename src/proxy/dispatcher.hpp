@@ -62,6 +62,8 @@ struct RequestSize {
   bool reports = true;     // its answer is streamed, so that its tokens are seen
   // Its KV comes from a prefill instance, which may hold it so long.
   std::optional<net::TimePoint> hold_until{};
+  // Workers that have failed it.
+  std::vector<WorkerId> avoid{};
 };
 
 class Dispatcher;
@@ -247,6 +249,9 @@ class Dispatcher {
   };
 
   void submit(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
+  Entry& enter(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
+  bool place_elsewhere(const Request& request, const RequestSize& size, const std::shared_ptr<State>& state);
+  std::optional<WorkerId> least_loaded_but(const Request& request, const std::vector<WorkerId>& avoid) const;
   // Its tokens count from that step of its group.
   void runs_since(RequestId request, Steps begin);
   void age(Entry& entry);

@@ -23,6 +23,15 @@ Failure client_left() {
   return {Outcome::ClientLeft, api_error(499, "client_left", "the client closed the connection")};
 }
 
+Failure router_stopping() {
+  return {Outcome::Rejected, api_error(503, "router_stopping", "the router stops; another one may answer")};
+}
+
+std::optional<net::NetError> without_answer(int status) {
+  if ((status >= 200 && status < 300) || status >= 400) return std::nullopt;
+  return net::NetError{net::NetFault::Protocol, "the worker answered status " + std::to_string(status)};
+}
+
 Failure failure_of(PlacementError cause) {
   const std::string_view code = to_string(cause);
   switch (cause) {
@@ -62,11 +71,18 @@ Failure failure_of(const net::NetError& cause, std::string_view worker) {
               cause.detail};
     case net::NetFault::Connect:
     case net::NetFault::Resolve:
-      return {Outcome::UpstreamError, api_error(502, "worker_unreachable", "the worker cannot be reached" + at),
+      return {.outcome = Outcome::UpstreamError,
+              .error = api_error(502, "worker_unreachable", "the worker cannot be reached" + at),
+              .log_reason = cause.detail,
+              .retry = Retry::freely};
+    case net::NetFault::TooLarge:
+      return {Outcome::UpstreamError, api_error(502, "answer_too_large", "the worker's answer is too large" + at),
               cause.detail};
     default:
-      return {Outcome::UpstreamError, api_error(502, "worker_broken", "the worker broke off its answer" + at),
-              cause.detail};
+      return {.outcome = Outcome::UpstreamError,
+              .error = api_error(502, "worker_broken", "the worker broke off its answer" + at),
+              .log_reason = cause.detail,
+              .retry = Retry::once};
   }
 }
 

@@ -73,7 +73,7 @@ std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers) {
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
                                                                std::string engine_key, net::IoThread& decider,
                                                                net::IoThreads& threads, spdlog::logger& log) {
-  std::unique_ptr<Fleet> fleet{new Fleet{params, std::move(engine_key), log}};
+  std::unique_ptr<Fleet> fleet{new Fleet{params, serve.retries, std::move(engine_key), log}};
   auto policy = make_policy(fleet->policy_, {.load_model = params.load_model.model()});
   if (!policy) return std::unexpected(policy.error());
   for (const ModelParams& model : params.models) {
@@ -108,6 +108,7 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   const net::ClientOptions client_options = client_options_of(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     fleet->clients_.emplace_back(threads.at(i), fleet->workers_, client_options);
+    fleet->randoms_.emplace_back(seed + i);
   }
   fleet->membership_ = std::make_unique<Membership>(
       MembershipOptions{.fleet = params.name, .groups = specs_of(params.groups), .health = serve.health},
@@ -121,13 +122,14 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   return fleet;
 }
 
-Fleet::Fleet(FleetParams params, std::string engine_key, spdlog::logger& log)
+Fleet::Fleet(FleetParams params, const RetryParams& retries, std::string engine_key, spdlog::logger& log)
     : params_{std::move(params)},
       engine_key_{std::move(engine_key)},
       log_{log},
       policy_{chosen_for(params_.policy, all_wait(params_))},
       dialect_{make_dialect(params_.dialect_kind())},
-      token_progress_{params_.token_progress_mode()} {}
+      token_progress_{params_.token_progress_mode()},
+      retry_budget_{retries} {}
 
 void Fleet::discover(const GroupParams& group, net::IoThread& thread) {
   const auto tell = [this, name = group.name](const WorkerSource::Found& found) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/random.hpp"
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
 #include "proxy/decision_log.hpp"
@@ -20,6 +21,7 @@
 #include "proxy/prefill_clients.hpp"
 #include "proxy/prefill_dispatcher.hpp"
 #include "proxy/prompt_estimator.hpp"
+#include "proxy/retry.hpp"
 #include "proxy/serve_params.hpp"
 #include "proxy/worker_clients.hpp"
 #include "proxy/worker_directory.hpp"
@@ -32,7 +34,7 @@ std::expected<std::vector<WorkerSpec>, std::string> ranks_of(const WorkerParams&
 std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers);
 
 // Fleet is everything that requests for one set of models share.
-//   Threads  clients(i) only on I/O thread i; estimator from any; dispatcher and membership as they say.
+//   Threads  clients(i) and random(i) only on I/O thread i; estimator from any; dispatcher and membership as they say.
 class Fleet {
  public:
   // `params` has passed problems_of(); `engine_key` is the content of params.engine_key.
@@ -54,6 +56,9 @@ class Fleet {
   EngineKey& engine_key() { return engine_key_; }
   PromptEstimator& estimator() { return estimator_; }
   TokenProgress& token_progress() { return token_progress_; }
+  RetryBudget& retry_budget() { return retry_budget_; }
+  // For draws of that I/O thread.
+  Random& random(std::size_t thread) { return randoms_[thread]; }
   const WorkerAddress& address(WorkerId worker) const { return workers_.address(worker); }
   // Makes the body name the model as the engine does, and the request or the body the worker's rank.
   void rename_model(BodyEdit& edit, std::string_view asked) const;
@@ -86,7 +91,7 @@ class Fleet {
   void change(const FleetParams& next, const ServeParams& serve);
 
  private:
-  Fleet(FleetParams params, std::string engine_key, spdlog::logger& log);
+  Fleet(FleetParams params, const RetryParams& retries, std::string engine_key, spdlog::logger& log);
   std::expected<void, std::string> add_prefill_side(const ServeParams& serve, net::IoThreads& threads);
 
   std::expected<std::unique_ptr<Policy>, std::string> make_fitting(const PolicyParams& chosen) const;
@@ -110,6 +115,8 @@ class Fleet {
   std::vector<PrefillClients> prefill_clients_;  // one for each I/O thread
   PromptEstimator estimator_;
   TokenProgress token_progress_;
+  RetryBudget retry_budget_;
+  std::vector<Random> randoms_;  // one for each I/O thread
 };
 
 }  // namespace balanceroute::proxy

@@ -39,9 +39,17 @@ net::asio::awaitable<void> Generation::run() {
   if (!failure) failure = co_await serve();
   if (!failure) {
     co_await relay();
-  } else if (!failure->client_left()) {
+  } else if (!is_nobodys(*failure)) {
     co_await fail(std::move(*failure));
   }
+}
+
+// Nobody hears of a failure whose client has left. What was cancelled though its client is there ends with the router.
+bool Generation::is_nobodys(Failure& failure) const {
+  if (!failure.client_left()) return false;
+  if (exchange_.client_left()) return true;
+  failure = router_stopping();
+  return false;
 }
 
 std::optional<Failure> Generation::read() {
@@ -99,7 +107,22 @@ ErrorShape Generation::error_shape() const {
   return kind_ == GenerationKind::Response ? ErrorShape::Responses : ErrorShape::OpenAi;
 }
 
+// Until an answer has begun, other tries are nobody's business.
 Generation::Stage Generation::serve() {
+  fleet_->retry_budget().earn(service_.params->retries);
+  std::optional<Failure> first;
+  for (;;) {
+    auto failure = co_await open();
+    // That a worker failed says more than that there is no other one.
+    if (first && failure && failure->outcome == Outcome::Rejected) co_return first;
+    if (!may_try_again(failure ? failure->retry : retry_of_answer())) co_return failure;
+    first = failure ? std::move(*failure) : give_up_answer();
+    const bool here = co_await step_back(*first, false);
+    if (!here) co_return client_left();
+  }
+}
+
+Generation::Stage Generation::open() {
   const Dialect& dialect = fleet_->dialect();
   const LegOrder order = hands_over() ? dialect.order() : LegOrder::DecodeOnly;
   if (order == LegOrder::PrefillFirst) co_return co_await open_prefilled();
@@ -119,7 +142,8 @@ net::TimePoint Generation::hold_until() const {
 
 // Waits for a worker.
 Generation::Stage Generation::place(Tokens prompt) {
-  RequestSize size{.prompt = prompt, .sequences = body_.sequences, .reports = body_.stream};
+  placed_prompt_ = prompt;
+  RequestSize size{.prompt = prompt, .sequences = body_.sequences, .reports = body_.stream, .avoid = failed_workers_};
   if (!handover_.object.empty()) size.hold_until = hold_until();
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size, record_.tenant));
   if (*claim_) (*claim_)->computed(prompt);  // from now on it counts as waiting in the pool

@@ -22,6 +22,7 @@
 #include "proxy/prefill_leg.hpp"
 #include "proxy/request_body.hpp"
 #include "proxy/request_record.hpp"
+#include "proxy/retry.hpp"
 #include "proxy/serve_params.hpp"
 #include "proxy/stream_event.hpp"
 
@@ -69,13 +70,25 @@ class Generation {
   std::optional<Failure> refused_header() const;
   Fleet* find_fleet();
   Stage serve();
+  // Places the request and sends it, in the order of its dialect, until its answer has begun.
+  Stage open();
   Stage place(Tokens prompt);
   net::TimePoint hold_until() const;
+  bool is_nobodys(Failure& failure) const;
   net::asio::awaitable<void> fail(Failure failure);
+
+  // generation_retries.cpp: other tries, before anything of an answer has gone out.
+  [[nodiscard]] Retry retry_of_answer() const;
+  Failure give_up_answer();
+  [[nodiscard]] bool may_try_again(Retry retry);
+  // Gives the place back, and what a prefill engine holds unless that is kept, and waits a little; false: the client
+  // has left.
+  net::asio::awaitable<bool> step_back(const Failure& failure, bool keeps_kv);
 
   // generation_legs.cpp: what is sent, in each order.
   Stage open_prefilled();
   Stage prefill_first();
+  Stage decode_prefilled();
   Stage prefill_and_place(Turn first_turn);
   void leave_kv();
   Stage open_decode();
@@ -86,7 +99,6 @@ class Generation {
   net::asio::awaitable<std::expected<PrefillId, Failure>> prefill_instance(Turn turn, std::optional<PrefillId> avoid);
   std::optional<Failure> without_prefill(std::string reason);
   bool kv_was_lost() const;
-  Stage until_answer_begins();
   Stage decode_dropped();
   Stage find_meeting_point(PrefillId instance);
   void begin_try();
@@ -131,6 +143,10 @@ class Generation {
   SharedClaim claim_ = std::make_shared<std::optional<PrefillClaim>>();
   std::optional<Placement> placement_;
   WorkerId worker_;
+  std::vector<WorkerId> failed_workers_;
+  std::int64_t tries_again_ = 0;
+  bool broke_a_worker_ = false;
+  Tokens placed_prompt_{0};
   Handover handover_;
   // Of the try: what the prefill engine said of the prompt, or will have said.
   std::optional<Usage> prefilled_;

@@ -59,8 +59,7 @@ net::asio::awaitable<std::expected<PrefillId, Failure>> Generation::prefill_inst
 Generation::Stage Generation::open_prefilled() {
   for (std::int64_t attempt = 0;; ++attempt) {
     auto failure = co_await prefill_first();
-    if (!failure) failure = co_await open_decode();
-    if (!failure && !handover_.object.empty()) failure = co_await until_answer_begins();
+    if (!failure) failure = co_await decode_prefilled();
     if (failure || !kv_was_lost() || attempt == fleet_->params().prefill.retries) co_return failure;
     service_.metrics.kv_lost();
     answer_.reset();
@@ -70,15 +69,31 @@ Generation::Stage Generation::open_prefilled() {
   }
 }
 
+// The KV waits for whichever worker can be reached.
+Generation::Stage Generation::decode_prefilled() {
+  for (;;) {
+    auto failure = co_await open_decode();
+    if (!failure || failure->retry != Retry::freely || handover_.object.empty()) co_return failure;
+    if (!may_try_again(failure->retry)) {
+      failure->retry = Retry::never;
+      co_return failure;
+    }
+    const bool here = co_await step_back(*failure, true);
+    if (!here) co_return client_left();
+    auto unplaced = co_await place(placed_prompt_);
+    if (!unplaced) continue;
+    if (unplaced->client_left()) {
+      leave_kv();
+      co_return unplaced;
+    }
+    failure->retry = Retry::never;
+    co_return failure;
+  }
+}
+
 // An engine says no more than that: whether it can be helped by another try is only known afterwards.
 bool Generation::kv_was_lost() const {
   return answer_->failed_at_once() && (!handover_.object.empty() || handover_.prefill);
-}
-
-Generation::Stage Generation::until_answer_begins() {
-  const auto begun = co_await answer_->begin(after(service_.params->timeouts.first_byte_ms));
-  if (!begun) co_return worker_failure(begun.error());
-  co_return std::nullopt;
 }
 
 // KV that could wait no longer for a worker is computed once more.
@@ -164,9 +179,12 @@ std::optional<Failure> Generation::without_prefill(std::string reason) {
 
 Generation::Stage Generation::open_decode() {
   net::HttpClient& client = fleet_->clients(thread_index_).of(worker_);
-  auto call = co_await client.send(decode_request(), after(service_.params->timeouts.first_byte_ms));
+  const net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
+  auto call = co_await client.send(decode_request(), deadline);
   if (!call) co_return worker_failure(call.error());
   answer_.emplace(std::move(*call));
+  const auto begun = co_await answer_->begin(body_.stream, deadline);
+  if (!begun) co_return worker_failure(begun.error());
   co_return std::nullopt;
 }
 
@@ -238,7 +256,7 @@ Generation::Stage Generation::prefill_on(PrefillId instance) {
   net::HttpClient& worker = fleet_->clients(thread_index_).of(worker_);
   RunningLeg prefill_leg{tasks.spawn(
       run_prefill(pair, claim_, engine, prefill_request(instance), prompt_size() * body_.prompts, deadline))};
-  const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
+  const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), body_.stream, deadline))};
   auto failure = co_await until_decode_begins(*pair);
   // The prefill engine may still be answering a request that it has done its part for.
   if (!failure) prefill_leg.let_go();
@@ -288,7 +306,7 @@ Generation::Stage Generation::open_on_callback() {
                       .deadline = deadline};
     job.request.body = exchange_.request().body;
     RunningLeg prefill_leg{tasks.spawn(run_prefill_on_call(pair, claim_, std::move(job)))};
-    const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
+    const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), body_.stream, deadline))};
     failure = co_await until_decode_begins(*pair);
     if (!failure) prefill_leg.let_go();
   }

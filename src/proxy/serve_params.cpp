@@ -132,6 +132,7 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
       reload_on_change);
   visitor.nested({"limits", "Bounds on what clients may send."}, limits);
   visitor.nested({"timeouts", "Longest waits."}, timeouts);
+  visitor.nested({"retries", "Requests that another worker is given when one has failed them."}, retries);
   visitor.nested({"health", "When workers are given requests, and when not."}, health);
   visitor.nested_list({"fleets", "Fleets of workers; each serves one set of models.", true}, fleets);
 }

@@ -17,6 +17,7 @@
 #include "proxy/engine_key.hpp"
 #include "proxy/health_params.hpp"
 #include "proxy/prefill_params.hpp"
+#include "proxy/retry.hpp"
 #include "proxy/token_progress.hpp"
 #include "proxy/worker_address.hpp"
 
@@ -107,6 +108,7 @@ struct ServeParams {
   bool reload_on_change = true;
   LimitParams limits;
   TimeoutParams timeouts;
+  RetryParams retries;
   HealthParams health;
   std::vector<FleetParams> fleets;
 

@@ -44,7 +44,8 @@ std::string failure_text(const std::exception_ptr& failure) {
 // Workers, policies and waits may; what is bound, started or counted by from the start on may not.
 bool may_change_while_running(std::string_view path) {
   if (path == "log_level" || path == "reload_on_change" || path == "limits.waiting_requests" ||
-      path.starts_with("health.") || path.starts_with("keys.") || path.find("].engine_key.") != std::string_view::npos)
+      path.starts_with("health.") || path.starts_with("retries.") || path.starts_with("keys.") ||
+      path.find("].engine_key.") != std::string_view::npos)
     return true;
   if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms")
     return false;
@@ -56,9 +57,11 @@ bool may_change_while_running(std::string_view path) {
 
 }  // namespace
 
-Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins, ApiKeys keys)
+Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origins origins, ApiKeys keys,
+                 const net::Clock* clock)
     : params_{std::move(params), std::move(origins), std::move(keys)},
       log_{std::move(log)},
+      clock_{clock != nullptr ? *clock : own_clock_},
       threads_{thread_count(*params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
       decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
@@ -70,11 +73,11 @@ Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origin
 
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log,
-                                                                    Origins origins) {
+                                                                    Origins origins, const net::Clock* clock) {
   auto loaded = load_keys(params);
   if (!loaded) return std::unexpected(loaded.error());
   std::unique_ptr<Service> service{
-      new Service{std::move(params), std::move(log), std::move(origins), std::move(loaded->clients)}};
+      new Service{std::move(params), std::move(log), std::move(origins), std::move(loaded->clients), clock}};
   if (const auto built = service->build(loaded->engines); !built) return std::unexpected(built.error());
   return service;
 }
@@ -172,6 +175,12 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
   log_->set_level(spdlog::level::from_str(next.log_level));
   params_.replace(std::move(next), std::move(origins), std::move(loaded->clients));
   return changed;
+}
+
+void Service::follow_clock() {
+  const auto follow = [this](net::IoThread& thread) { thread.call([&] { thread.timers().fire_due(clock_.now()); }); };
+  for (std::size_t i = 0; i < threads_.size(); ++i) follow(threads_.at(i));
+  if (own_decider_) follow(*own_decider_);
 }
 
 bool Service::drain(net::Duration longest) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/fake_worker.hpp"
 #include "support/log_lines.hpp"
 #include "support/raw_client.hpp"
 #include "support/soon.hpp"
@@ -20,9 +21,18 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing_support::body_of;
+using testing_support::chunk;
+using testing_support::FakeWorker;
+using testing_support::hangs_after;
+using testing_support::kDone;
+using testing_support::kFinish;
+using testing_support::kUsage;
 using testing_support::LogLines;
 using testing_support::RawClient;
 using testing_support::soon;
+using testing_support::start_stream;
+using testing_support::streams;
+using testing_support::unchunked;
 
 std::string ask(std::uint16_t port, const std::string& request) {
   return testing_support::http_exchange(port, request);
@@ -34,104 +44,7 @@ std::string post(std::string_view path, std::string_view body, std::string_view 
   return testing_support::http_request("POST", path, body, more_headers);
 }
 
-// A worker that answers as the test says and keeps what it was sent.
-class FakeWorker {
- public:
-  explicit FakeWorker(net::HttpHandler handler) : handler_{std::move(handler)} {
-    port_ = *server_.listen("127.0.0.1", 0);
-    threads_.start();
-  }
-  ~FakeWorker() {
-    server_.stop();
-    threads_.stop();
-  }
-  std::uint16_t port() const { return port_; }
-  std::vector<net::HttpRequest> requests() {
-    const std::scoped_lock lock{mutex_};
-    return requests_;
-  }
-  // Ends of handlers because the router closed the connection.
-  std::size_t closes() const { return closes_; }
-
- private:
-  net::asio::awaitable<void> handle(net::HttpExchange& exchange) {
-    {
-      const std::scoped_lock lock{mutex_};
-      requests_.push_back(exchange.request());
-    }
-    struct CountClose {
-      net::HttpExchange& exchange;
-      std::atomic<std::size_t>& closes;
-      ~CountClose() {
-        if (exchange.client_left()) ++closes;
-      }
-    } count{exchange, closes_};
-    co_await handler_(exchange);
-  }
-
-  net::HttpHandler handler_;
-  std::mutex mutex_;
-  std::vector<net::HttpRequest> requests_;
-  std::atomic<std::size_t> closes_{0};
-  net::SteadyClock clock_;
-  net::IoThreads threads_{1, "worker", clock_};
-  net::HttpServer server_{threads_, {}, [this](net::HttpExchange& exchange) { return handle(exchange); }};
-  std::uint16_t port_ = 0;
-};
-
-std::string chunk(const std::string& text) {
-  return R"(data: {"id":"c","choices":[{"index":0,"delta":{"content":")" + text +
-         R"("}}]})"
-         "\n\n";
-}
-const std::string kFinish =
-    "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-const std::string kUsage =
-    "data: "
-    "{\"id\":\"c\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":11,\"completion_tokens\":2}}\n\n";
-const std::string kDone = "data: [DONE]\n\n";
-
-void start_stream(net::HttpExchange& exchange) {
-  net::HttpResponse head;
-  head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
-  exchange.start(head);
-}
-
-net::HttpHandler streams(std::vector<std::string> writes) {
-  return [writes](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
-    start_stream(exchange);
-    for (const std::string& bytes : writes) {
-      exchange.write(bytes);
-      co_await exchange.flushed();
-    }
-    co_await exchange.finish();
-  };
-}
-
-net::HttpHandler hangs_after(std::string bytes) {
-  return [bytes](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
-    start_stream(exchange);
-    exchange.write(bytes);
-    net::Event never{exchange.thread()};
-    co_await never.wait();
-  };
-}
-
 const std::string kStreamBody = R"({"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}],"x":1.50})";
-
-// Undoes chunk framing.
-std::string unchunked(const std::string& answer) {
-  std::string body = body_of(answer);
-  std::string out;
-  while (!body.empty()) {
-    const std::size_t size = std::stoul(body, nullptr, 16);
-    const std::size_t start = body.find("\r\n") + 2;
-    if (size == 0) break;
-    out += body.substr(start, size);
-    body.erase(0, start + size + 2);
-  }
-  return out;
-}
 
 class RouterService : public testing::Test {
  protected:

@@ -1,0 +1,62 @@
+// How a generation tries another worker when one has failed it, before anything of an answer has gone out.
+#include <spdlog/spdlog.h>
+
+#include <utility>
+
+#include "net/event.hpp"
+#include "proxy/generation.hpp"
+#include "telemetry/log.hpp"
+
+namespace balanceroute::proxy {
+
+// Lost KV has been computed again already, by rules of its own.
+Retry Generation::retry_of_answer() const {
+  if (kv_was_lost()) return Retry::never;
+  if (answer_->begins_with_error()) return Retry::once;
+  return service_.params->retries.of_status(answer_->head().status);
+}
+
+// The answer is the client's only if no other worker has room.
+Failure Generation::give_up_answer() {
+  if (answer_->begins_with_error()) {
+    return worker_failure({net::NetFault::Protocol, "the worker began its stream with an error"});
+  }
+  const int status = answer_->head().status;
+  fleet_->worker_answered(worker_, status);
+  net::HttpResponse answer = answer_->head();
+  answer.body = answer_->take_whole();
+  std::string reason = "the worker answered status " + std::to_string(status) + ": " + answer.body.substr(0, 300);
+  return {.outcome = status < 500 ? telemetry::Outcome::ClientError : telemetry::Outcome::UpstreamError,
+          .error = api_error(status, "worker_refused", "the worker did not take the request"),
+          .log_reason = std::move(reason),
+          .answer = std::move(answer)};
+}
+
+bool Generation::may_try_again(Retry retry) {
+  if (retry == Retry::never || tries_again_ >= service_.params->retries.most) return false;
+  if (retry == Retry::once && std::exchange(broke_a_worker_, true)) return false;
+  if (retry == Retry::freely || fleet_->retry_budget().spend()) return true;
+  service_.metrics.retry_denied();
+  return false;
+}
+
+net::asio::awaitable<bool> Generation::step_back(const Failure& failure, bool keeps_kv) {
+  service_.metrics.request_retried();
+  failed_workers_.push_back(worker_);
+  placement_.reset();
+  answer_.reset();
+  const std::string before = record_.id;
+  if (!keeps_kv) {
+    claim_->reset();
+    begin_try();
+  }
+  ++record_.tries;
+  service_.log.warn("retry request={} next={} worker={} rank={} reason={}", before, record_.id,
+                    telemetry::log_value(record_.worker()), record_.rank(), telemetry::log_value(failure.log_reason));
+  const net::Duration wait = retry_wait(service_.params->retries, tries_again_++, fleet_->random(thread_index_));
+  net::Event never{thread()};
+  const net::WaitResult waited = co_await never.wait(service_.clock.now() + wait);
+  co_return waited != net::WaitResult::Cancelled;
+}
+
+}  // namespace balanceroute::proxy
