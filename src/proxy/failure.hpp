@@ -24,6 +24,9 @@ struct Failure {
   [[nodiscard]] bool client_left() const { return outcome == telemetry::Outcome::ClientLeft; }
 };
 
+// What a request waited for when its time was over.
+enum class Phase : std::uint8_t { arrival, prefill, pool, first_token, next_event, whole };
+
 [[nodiscard]] ApiError api_error(int status, std::string_view code, std::string message, std::string param = {});
 
 [[nodiscard]] Failure client_left();
@@ -31,6 +34,7 @@ struct Failure {
 [[nodiscard]] Failure router_stopping();
 // An engine's status that is no answer to a client's request: redirects are neither followed nor passed on.
 [[nodiscard]] std::optional<net::NetError> without_answer(int status);
+[[nodiscard]] Failure deadline_passed(Phase phase, std::string_view worker = {});
 [[nodiscard]] Failure failure_of(PlacementError cause);
 [[nodiscard]] Failure failure_of(const net::NetError& cause, std::string_view worker);
 

@@ -119,7 +119,8 @@ net::asio::awaitable<std::vector<WorkerId>> Forwarding::servers(Fleet& fleet, ne
 }
 
 net::asio::awaitable<std::expected<net::HttpResponse, Failure>> Forwarding::ask(Job& job, net::IoThread& thread) const {
-  const std::chrono::duration<double, std::milli> patience{service_.params->timeouts.first_byte_ms};
+  const TimeoutParams& timeouts = service_.params->timeouts;
+  const std::chrono::duration<double, std::milli> patience{std::min(timeouts.first_byte_ms, timeouts.request_ms)};
   const net::TimePoint deadline = service_.clock.now() + std::chrono::duration_cast<net::Duration>(patience);
   Failure failure = failure_of(PlacementError::NoWorkerReady);
   const RetryParams& retries = service_.params->retries;

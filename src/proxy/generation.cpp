@@ -27,6 +27,7 @@ Generation::Generation(ServiceContext& service, net::HttpExchange& exchange, Gen
       key_{key},
       thread_index_{service.index_of(exchange.thread())},
       record_{service.metrics, service.log, service.clock} {
+  deadline_ = after(service.params->timeouts.request_ms);
   begin_try();
   record_.path = exchange.request().path();
   record_.client = exchange.peer();
@@ -148,16 +149,23 @@ Generation::Stage Generation::place(Tokens prompt) {
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size, record_.tenant));
   if (*claim_) (*claim_)->computed(prompt);  // from now on it counts as waiting in the pool
   const auto placed = co_await placement_->placed(after(service_.params->timeouts.admission_ms));
-  if (!placed) co_return failure_of(placed.error());
+  if (!placed) co_return not_placed(placed.error(), Phase::pool);
   worker_ = placed->worker;
   const WorkerAddress& address = fleet_->address(worker_);
   record_.placed(address.endpoint.authority(), address.rank, *placed);
   co_return std::nullopt;
 }
 
-Failure Generation::worker_failure(const net::NetError& cause) {
+Failure Generation::worker_failure(const net::NetError& cause, Phase phase) {
+  const bool late = cause.fault == net::NetFault::Timeout;
+  if (late && out_of_time()) return deadline_passed(Phase::whole);
   fleet_->worker_failed(worker_, cause);
-  return failure_of(cause, record_.worker());
+  return late ? deadline_passed(phase, record_.worker()) : failure_of(cause, record_.worker());
+}
+
+Failure Generation::not_placed(PlacementError cause, Phase phase) const {
+  if (cause != PlacementError::Timeout) return failure_of(cause);
+  return deadline_passed(out_of_time() ? Phase::whole : phase);
 }
 
 net::asio::awaitable<void> Generation::fail(Failure failure) {
@@ -193,7 +201,7 @@ Tokens Generation::prompt_size() const {
 
 net::TimePoint Generation::after(double milliseconds) const {
   const std::chrono::duration<double, std::milli> wait{milliseconds};
-  return service_.clock.now() + std::chrono::duration_cast<net::Duration>(wait);
+  return std::min(deadline_, service_.clock.now() + std::chrono::duration_cast<net::Duration>(wait));
 }
 
 }  // namespace balanceroute::proxy

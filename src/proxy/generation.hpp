@@ -65,8 +65,10 @@ class Generation {
 
   // generation.cpp: the request as a whole.
   std::optional<Failure> read();
-  // What it means that the worker failed, which its health hears of.
-  Failure worker_failure(const net::NetError& cause);
+  // What it means that the worker failed, which its health hears of unless the request's own time was over.
+  Failure worker_failure(const net::NetError& cause, Phase phase = Phase::first_token);
+  Failure not_placed(PlacementError cause, Phase phase) const;
+  [[nodiscard]] bool out_of_time() const { return service_.clock.now() >= deadline_; }
   std::optional<Failure> refused_header() const;
   Fleet* find_fleet();
   Stage serve();
@@ -97,7 +99,7 @@ class Generation {
   Stage until_decode_begins(LegPair& pair);
   Stage prefill_on(PrefillId instance);
   net::asio::awaitable<std::expected<PrefillId, Failure>> prefill_instance(Turn turn, std::optional<PrefillId> avoid);
-  std::optional<Failure> without_prefill(std::string reason);
+  std::optional<Failure> without_prefill(std::string reason, bool late = false);
   bool kv_was_lost() const;
   Stage decode_dropped();
   Stage find_meeting_point(PrefillId instance);
@@ -129,6 +131,7 @@ class Generation {
   Tokens prompt_size() const;
   // Of so many tokens in all answers, those of one.
   std::int64_t tokens_each(std::int64_t tokens) const { return (tokens + body_.sequences - 1) / body_.sequences; }
+  // Never beyond the request's whole time.
   net::TimePoint after(double milliseconds) const;
   net::IoThread& thread() { return exchange_.thread(); }
 
@@ -138,6 +141,7 @@ class Generation {
   const ApiKeyParams* key_;
   std::size_t thread_index_;
   RequestRecord record_;
+  net::TimePoint deadline_ = net::kNever;
   GenerationBody body_;
   Fleet* fleet_ = nullptr;
   SharedClaim claim_ = std::make_shared<std::optional<PrefillClaim>>();

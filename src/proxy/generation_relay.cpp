@@ -249,16 +249,14 @@ net::asio::awaitable<void> Generation::relay_stream() {
 // One worker's stream, to its end; a failure if that was not a proper one.
 net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
   std::optional<net::NetError> broken;
-  net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
   for (;;) {
-    const auto bytes = co_await answer_->read(deadline);
+    const auto bytes = co_await answer_->read(after(service_.params->timeouts.stream_idle_ms));
     if (!bytes) broken = bytes.error();
     if (!bytes || bytes->empty()) break;
     relay.feed(*bytes);
     // The status goes out with the first event, so a worker that fails at once still gives a status that says so.
     if (relay.error && !exchange_.started()) break;
     if (relay.any_event && !exchange_.started()) exchange_.start(client_answer(answer_->head(), record_.client_id));
-    deadline = after(service_.params->timeouts.stream_idle_ms);
     if (relay.out.empty()) continue;
     net::WriteStatus status = exchange_.write(relay.out);
     relay.out.clear();
@@ -271,7 +269,7 @@ net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
   }
   if (relay.error) broken = net::NetError{net::NetFault::Protocol, "the worker reported: " + *relay.error};
   if (!broken) co_return std::nullopt;
-  co_return worker_failure(*broken);
+  co_return worker_failure(*broken, Phase::next_event);
 }
 
 // `told`: the worker's own error event has been passed on already.

@@ -99,9 +99,19 @@ void LimitParams::visit_params(ParamVisitor& visitor) {
 
 void TimeoutParams::visit_params(ParamVisitor& visitor) {
   visitor.real({"connect_ms", "Longest wait for a connection to a worker."}, connect_ms, {1, kHourMs});
-  visitor.real({"admission_ms", "Longest wait of a request for a worker; then it is answered 503."}, admission_ms,
-               {1, kDayMs});
-  visitor.real({"first_byte_ms", "Longest wait for a worker's first byte; then 504."}, first_byte_ms, {1, kDayMs});
+  visitor.real({"request_ms",
+                "The whole time of a request, from its body to the end of its answer; then it is answered 504, or its "
+                "stream ends with an error."},
+               request_ms, {1, kDayMs});
+  visitor.real({"arrival_ms", "Longest wait for a prefill instance; then 504."}, arrival_ms, {1, kDayMs});
+  visitor.real({"prefill_ms",
+                "Longest wait for a prefill instance's answer; then another one is asked, as prefill.retries says."},
+               prefill_ms, {1, kDayMs});
+  visitor.real({"admission_ms", "Longest wait for a decode worker; then 504."}, admission_ms, {1, kDayMs});
+  visitor.real({"first_byte_ms",
+                "Longest wait for a worker's first event that is more than a role, or for all of an answer that is not "
+                "streamed; then 504."},
+               first_byte_ms, {1, kDayMs});
   visitor.real({"stream_idle_ms", "Longest silence of a worker within an answer; then the stream ends with an error."},
                stream_idle_ms, {1, kDayMs});
   visitor.real({"client_stall_ms", "How long a client may take nothing while bytes wait for it."}, client_stall_ms,

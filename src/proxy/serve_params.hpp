@@ -82,6 +82,9 @@ struct LimitParams {
 
 struct TimeoutParams {
   double connect_ms = 2'000;
+  double request_ms = 3'600'000;
+  double arrival_ms = 600'000;
+  double prefill_ms = 120'000;
   double admission_ms = 600'000;
   double first_byte_ms = 300'000;
   double stream_idle_ms = 60'000;
