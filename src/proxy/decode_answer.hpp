@@ -30,7 +30,8 @@ class DecodeAnswer {
   [[nodiscard]] bool begins_with_error() const { return begins_with_error_; }
   // What begin() has read, and then what comes.
   net::asio::awaitable<std::expected<std::string_view, net::NetError>> read(net::TimePoint deadline);
-  // All of an answer that is not wanted as a stream.
+  // All of an answer that is not wanted as a stream, or is none.
+  [[nodiscard]] std::string_view whole() const { return first_; }
   [[nodiscard]] std::string take_whole() { return std::exchange(first_, {}); }
 
  private:

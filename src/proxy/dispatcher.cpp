@@ -367,6 +367,7 @@ void Dispatcher::has_slots(Entry& entry, WorkerId worker) {
   entry.has_slots = true;
   activity_[worker.value()].admitted += entry.request.sequences;
   if (!entry.started) activity_[worker.value()].not_started += entry.request.sequences;
+  if (observer_ != nullptr) observer_->began(worker);
 }
 
 void Dispatcher::has_started(Entry& entry) {

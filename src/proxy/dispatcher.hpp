@@ -110,6 +110,8 @@ struct WorkerActivity {
 class PlacementObserver {
  public:
   virtual ~PlacementObserver() = default;
+  // The worker has been given one.
+  virtual void began(WorkerId worker) = 0;
   // The worker no longer serves one; `complete` if every answer of it came to its end.
   virtual void ended(WorkerId worker, bool complete) = 0;
 };
@@ -153,6 +155,7 @@ struct FleetSnapshot {
   std::uint64_t forced_holds = 0;
   std::uint64_t holds_expired = 0;
   std::optional<PrefillSnapshot> prefill;
+  std::vector<PrefillStatus> prefill_health;  // by PrefillId
 };
 
 // What a fleet's policy thinks of each worker for one request.

@@ -150,6 +150,7 @@ void Fleet::discover(const GroupParams& group, net::IoThread& thread) {
 void Fleet::stop() {
   for (const auto& discovery : discoveries_) discovery->stop();
   membership_->stop();
+  if (prefill_health_) prefill_health_->stop();
 }
 
 std::expected<std::unique_ptr<Policy>, std::string> Fleet::make_fitting(const PolicyParams& chosen) const {
@@ -184,6 +185,7 @@ std::expected<void, std::string> Fleet::check_change(const FleetParams& next) co
 
 void Fleet::change(const FleetParams& next, const ServeParams& serve) {
   membership_->set_health(serve.health);
+  if (prefill_health_) prefill_health_->set(serve.health);
   dispatcher_->set_waiting_limit(static_cast<std::size_t>(serve.limits.waiting_requests));
   for (std::size_t g = 0; g < next.groups.size(); ++g) {
     change_workers(next.groups[g].name, params_.groups[g], next.groups[g]);
@@ -230,11 +232,16 @@ void Fleet::worker_answered(WorkerId worker, int status) {
   membership_->report(worker, Evidence::request_failed, "it answered a request with status " + std::to_string(status));
 }
 
+void Fleet::rank_rejected(WorkerId worker, const std::string& answer) {
+  membership_->report(worker, Evidence::rank_rejected, "it rejects its rank: " + answer.substr(0, 300));
+}
+
 FleetSnapshot Fleet::snapshot(bool with_leases) {
   FleetSnapshot out = dispatcher_->snapshot(with_leases);
   out.members = membership_->statuses();
   if (!prefills_) return out;
   out.prefill = prefills_->snapshot(with_leases);
+  out.prefill_health = prefill_health_->statuses();
   for (FleetSnapshot::Tenant& tenant : out.tenants) tenant.standing.parked += prefills_->parked(tenant.name);
   return out;
 }
@@ -261,6 +268,8 @@ std::expected<void, std::string> Fleet::add_prefill_side(const ServeParams& serv
     options.book.high_water = Tokens{prefill.kv_high_water_tokens};
   }
   prefills_ = std::make_unique<PrefillDispatcher>(*dispatcher_, options);
+  prefill_health_ = std::make_unique<PrefillHealth>(name(), serve.health, prefill_peers_, *prefills_, engine_key_,
+                                                    dispatcher_->decider(), threads.at(0), log_);
   const net::ClientOptions client_options = client_options_of(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     prefill_clients_.emplace_back(threads.at(i), prefill_peers_, client_options);

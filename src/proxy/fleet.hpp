@@ -20,6 +20,7 @@
 #include "proxy/membership.hpp"
 #include "proxy/prefill_clients.hpp"
 #include "proxy/prefill_dispatcher.hpp"
+#include "proxy/prefill_health.hpp"
 #include "proxy/prompt_estimator.hpp"
 #include "proxy/retry.hpp"
 #include "proxy/serve_params.hpp"
@@ -77,6 +78,8 @@ class Fleet {
   // A request met this at its worker. Any thread.
   void worker_failed(WorkerId worker, const net::NetError& fault);
   void worker_answered(WorkerId worker, int status);
+  // Its engine does not know the rank by that number: a fault of the settings.
+  void rank_rejected(WorkerId worker, const std::string& answer);
 
   // On the deciding thread, or before it runs: who shares it from now on.
   void set_tenants(const std::vector<TenantParams>& tenants);
@@ -112,6 +115,7 @@ class Fleet {
   std::unique_ptr<Dialect> dialect_;
   std::vector<PrefillPeer> prefill_peers_;  // by PrefillId
   std::unique_ptr<PrefillDispatcher> prefills_;
+  std::unique_ptr<PrefillHealth> prefill_health_;
   std::vector<PrefillClients> prefill_clients_;  // one for each I/O thread
   PromptEstimator estimator_;
   TokenProgress token_progress_;

@@ -114,6 +114,7 @@ Generation::Stage Generation::serve() {
   std::optional<Failure> first;
   for (;;) {
     auto failure = co_await open();
+    if (!failure) failure = rejected_rank();
     // That a worker failed says more than that there is no other one.
     if (first && failure && failure->outcome == Outcome::Rejected) co_return first;
     if (!may_try_again(failure ? failure->retry : retry_of_answer())) co_return failure;

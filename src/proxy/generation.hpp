@@ -80,6 +80,7 @@ class Generation {
   net::asio::awaitable<void> fail(Failure failure);
 
   // generation_retries.cpp: other tries, before anything of an answer has gone out.
+  std::optional<Failure> rejected_rank();
   [[nodiscard]] Retry retry_of_answer() const;
   Failure give_up_answer();
   [[nodiscard]] bool may_try_again(Retry retry);

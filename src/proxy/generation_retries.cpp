@@ -1,6 +1,9 @@
 // How a generation tries another worker when one has failed it, before anything of an answer has gone out.
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "net/event.hpp"
@@ -8,6 +11,31 @@
 #include "telemetry/log.hpp"
 
 namespace balanceroute::proxy {
+
+namespace {
+
+// As engines call the rank that the router names.
+constexpr std::array<std::string_view, 3> kRankWords{"dp_rank", "data_parallel_rank", "data parallel rank"};
+
+}  // namespace
+
+// A refusal of the rank that the router named, in a request that does not speak of ranks itself: what an engine repeats
+// of a client's words proves nothing.
+std::optional<Failure> Generation::rejected_rank() {
+  const int status = answer_->head().status;
+  const bool refused = (status >= 400 && status < 500) || status == 500;
+  if (!refused || fleet_->address(worker_).naming == RankNaming::Port) return std::nullopt;
+  const std::string_view answer = answer_->whole();
+  const std::string_view request = exchange_.request().body;
+  const bool of_rank = std::ranges::any_of(
+      kRankWords, [&](std::string_view word) { return answer.contains(word) && !request.contains(word); });
+  if (!of_rank) return std::nullopt;
+  fleet_->rank_rejected(worker_, std::string{answer});
+  return Failure{.outcome = telemetry::Outcome::UpstreamError,
+                 .error = api_error(502, "rank_rejected", "the worker does not know the rank that it was asked for"),
+                 .log_reason = "status " + std::to_string(status) + ": " + std::string{answer.substr(0, 300)},
+                 .retry = Retry::paid};
+}
 
 // Lost KV has been computed again already, by rules of its own.
 Retry Generation::retry_of_answer() const {
