@@ -11,6 +11,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "net/clock.hpp"
@@ -69,10 +71,13 @@ class ClockedRouter : public testing::Test {
   }
 
   Answer ask_later(std::string_view path, const std::string& body) {
-    return std::async(std::launch::async,
-                      [port = service_->client_port(), request = testing_support::http_request("POST", path, body)] {
-                        return testing_support::http_exchange(port, request);
-                      });
+    std::packaged_task<std::string()> task{
+        [port = service_->client_port(), request = testing_support::http_request("POST", path, body)] {
+          return testing_support::http_exchange(port, request);
+        }};
+    Answer answer = task.get_future();
+    clients_.emplace_back(std::move(task));
+    return answer;
   }
   // The answer, while the clock goes on in steps.
   std::string of(Answer& answer, net::Duration step = std::chrono::milliseconds{1}) {
@@ -106,6 +111,7 @@ class ClockedRouter : public testing::Test {
 
   net::ManualClock clock_;
   std::shared_ptr<testing_support::LogLines> log_ = std::make_shared<testing_support::LogLines>();
+  std::vector<std::jthread> clients_;  // go after the service, whose end is theirs
   std::unique_ptr<Service> service_;
 };
 

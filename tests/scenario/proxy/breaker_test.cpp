@@ -113,6 +113,8 @@ TEST_F(Breaker, TrialIsOneRequestAtATime) {
   serve({bad.port(), good.port()}, [](ServeParams& params) {
     two_failures_hold(params);
     params.fleets[0].groups[0].slots = 2;
+    params.fleets[0].barrier = true;
+    params.fleets[0].policy.name = "br_0";  // from one pool, not from queues of workers
   });
   fail_until_held();
   good.mood = Mood::hangs;
@@ -160,7 +162,7 @@ TEST_F(Breaker, RejectedRankHoldsThatRankAlone) {
       if (exchange.request().headers.find("X-data-parallel-rank") == "1") {
         ++rejected;
       co_await exchange.respond(net::json_response(
-          400, R"({"error":{"message":"data_parallel_rank 1 is out of range [0, 1)","code":400
+          400, R"({"error":{"message":"data_parallel_rank 1 is out of range","code":400
       }})"));
       co_return;
   }

@@ -509,6 +509,46 @@ TEST_F(RouterService, DrainWaitsForRunningRequests) {
   EXPECT_TRUE(running.get().starts_with("HTTP/1.1 200 "));
 }
 
+// Law: a router that stops before its requests have ended tells their clients, and none is told that its answer is
+// whole.
+TEST_F(RouterService, WhoIsCutOffByTheEndOfTheRouterIsTold) {
+  FakeWorker worker{hangs_after(chunk("a"))};
+  serve({worker.port()}, 1);
+  RawClient streaming{service_->client_port()};
+  streaming.send(post("/v1/chat/completions", kStreamBody));
+  streaming.read_until(chunk("a"));
+  RawClient waiting{service_->client_port()};
+  waiting.send(post("/v1/completions", R"({"model":"m"})"));
+  ASSERT_TRUE(soon([&] { return ledger()["requests_waiting"] == 1; }));
+  service_.reset();
+  const std::string cut = streaming.read_to_end();
+  EXPECT_NE(cut.find("router_stopping"), std::string::npos) << cut;
+  EXPECT_EQ(cut.find("[DONE]"), std::string::npos);
+  EXPECT_FALSE(cut.ends_with("0\r\n\r\n"));
+  const std::string refused = waiting.read_to_end();
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503 ")) << refused;
+  EXPECT_NE(refused.find("router_stopping"), std::string::npos);
+  EXPECT_NE(refused.find("Retry-After"), std::string::npos);
+  EXPECT_EQ(final_lines(), 2u);
+  EXPECT_TRUE(sink_->has("outcome=rejected status=200") && sink_->has("outcome=rejected status=503"));
+}
+
+// Law: a redirect of an engine is neither followed nor passed on.
+TEST_F(RouterService, RedirectsStayInside) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    net::HttpResponse redirect{.status = 307, .headers = {}, .body = {}};
+    redirect.headers.add("Location", "http://elsewhere/v1/completions");
+    co_await exchange.respond(std::move(redirect));
+  }};
+  serve({worker.port()}, 4, [](ServeParams& params) { params.retries.most = 0; });
+  for (const std::string_view path : {"/v1/completions", "/v1/embeddings"}) {
+    const std::string answer = ask(service_->client_port(), post(path, R"({"model":"m"})"));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 502 ")) << answer;
+    EXPECT_EQ(answer.find("Location"), std::string::npos) << answer;
+  }
+  EXPECT_TRUE(sink_->has("status 307"));
+}
+
 // Law: with one thread that decides and carries connections, everything works the same.
 TEST_F(RouterService, OneThreadDoesAll) {
   FakeWorker worker{streams({chunk("a") + kFinish + kUsage + kDone})};
