@@ -138,6 +138,12 @@ Tokens Ledger::largest_prompt(std::int32_t sequences) const {
   return Tokens{fits};
 }
 
+// Of a worker that has so many sequences; none once a limit below its slots is reached.
+std::int32_t Ledger::free_slots(const Worker& worker, std::int32_t sequences) {
+  const std::int32_t slots = worker.slots.decoding + worker.slots.ahead;
+  return std::max(0, std::min(slots, worker.limit.value_or(slots)) - sequences);
+}
+
 // Gives the worker, idle, its place in its group's arrays.
 void Ledger::attach(WorkerId worker) {
   const Worker& joining = workers_[worker.value()];
@@ -146,7 +152,7 @@ void Ledger::attach(WorkerId worker) {
   insert_at(group.workers, place, worker);
   insert_at(group.loads, place, Tokens{0});
   insert_at(group.slots, place, joining.slots.decoding);
-  insert_at(group.free_slots, place, joining.slots.decoding + joining.slots.ahead);
+  insert_at(group.free_slots, place, free_slots(joining, 0));
   insert_at(group.sequences, place, 0);
   insert_at(group.load_growth, place, std::int64_t{0});
   const Tokens space = limited(joining) ? joining.kv.capacity - joining.kv.reserve : kUnlimitedKv;
@@ -239,8 +245,8 @@ void Ledger::charge(const Entry& entry, std::int64_t sign) {
   Group& group = group_of(worker);
   const std::size_t place = worker.position;
   const auto sequences = static_cast<std::int32_t>(sign * entry.request.sequences);
-  group.free_slots[place] -= sequences;
   group.sequences[place] += sequences;
+  group.free_slots[place] = free_slots(worker, group.sequences[place]);
   group.loads[place] += weight_now(entry) * sign;
   if (limited(worker)) group.kv_free[place] -= kv_now(entry) * sign;
 }
@@ -383,6 +389,17 @@ std::expected<void, WorkerError> Ledger::drain(WorkerId worker) {
   if (!attached(**found)) return std::unexpected(WorkerError::WorkerDead);
   (*found)->state = WorkerState::draining;
   refresh((*found)->group);
+  return {};
+}
+
+std::expected<void, WorkerError> Ledger::limit(WorkerId worker, std::optional<std::int32_t> sequences) {
+  const auto found = find_worker(worker);
+  if (!found) return std::unexpected(found.error());
+  (*found)->limit = sequences;
+  if (!attached(**found)) return {};
+  Group& group = group_of(**found);
+  const std::size_t place = (*found)->position;
+  group.free_slots[place] = free_slots(**found, group.sequences[place]);
   return {};
 }
 

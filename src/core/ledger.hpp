@@ -183,6 +183,8 @@ class Ledger {
   // ready -> draining and back.
   [[nodiscard]] std::expected<void, WorkerError> drain(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> resume(WorkerId worker);
+  // From now on it is given requests only while it has fewer sequences than that; none: as many as it has slots.
+  [[nodiscard]] std::expected<void, WorkerError> limit(WorkerId worker, std::optional<std::int32_t> sequences);
   // The engine came back with nothing of before: raises the incarnation and voids the worker's leases. A dead worker is
   // ready again, a draining one goes on draining. An absent one came for the first time and is ready.
   [[nodiscard]] std::expected<void, WorkerError> restart(WorkerId worker);
@@ -238,6 +240,7 @@ class Ledger {
     std::int32_t rank = 0;
     WorkerSlots slots;
     KvSpace kv;
+    std::optional<std::int32_t> limit{};  // of sequences, below its slots
     std::uint32_t incarnation = 0;
     std::uint32_t position = 0;  // while attached
     WorkerState state = WorkerState::ready;
@@ -259,6 +262,7 @@ class Ledger {
   }
   [[nodiscard]] std::expected<Worker*, WorkerError> find_worker(WorkerId worker);
   [[nodiscard]] Group& group_of(const Worker& worker) { return groups_[worker.group.value()]; }
+  [[nodiscard]] static std::int32_t free_slots(const Worker& worker, std::int32_t sequences);
   void attach(WorkerId worker);
   void detach(WorkerId worker);
   void refresh(GroupId group);

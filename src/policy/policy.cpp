@@ -28,6 +28,8 @@ std::string_view to_string(Stage stage) {
       return "overdue";
     case Stage::late:
       return "late";
+    case Stage::retried:
+      return "retried";
   }
   std::unreachable();
 }

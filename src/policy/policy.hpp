@@ -32,7 +32,8 @@ enum class Stage : std::uint8_t {
   subset,           // stage 2: part of the best set for one worker
   work_conserving,  // stage 2: no set helps, the least harmful candidate fills the slot
   overdue,          // passed over too often: first and alone
-  late              // waited for too long: placed in its turn, before the policy chooses
+  late,             // waited for too long: placed in its turn, before the policy chooses
+  retried           // its worker failed it: the least loaded other one that has room, beside the policy
 };
 
 [[nodiscard]] std::string_view to_string(Binding binding);

@@ -127,6 +127,11 @@ std::expected<void, WorkerError> Router::resume(WorkerId worker) {
   return done;
 }
 
+std::expected<void, WorkerError> Router::limit(WorkerId worker, std::optional<std::int32_t> sequences) {
+  tell(router_event::WorkerLimited{worker, sequences});
+  return ledger_.limit(worker, sequences);
+}
+
 std::expected<void, WorkerError> Router::restart(WorkerId worker) {
   tell(router_event::WorkerChanged{worker, router_event::Change::restart});
   const auto done = ledger_.restart(worker);

@@ -78,6 +78,8 @@ class Router final : private LedgerObserver {
                                                                 WorkerState state = WorkerState::ready);
   [[nodiscard]] std::expected<void, WorkerError> drain(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> resume(WorkerId worker);
+  // As Ledger::limit().
+  [[nodiscard]] std::expected<void, WorkerError> limit(WorkerId worker, std::optional<std::int32_t> sequences);
   [[nodiscard]] std::expected<void, WorkerError> restart(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> declare_dead(WorkerId worker);
   [[nodiscard]] std::expected<void, WorkerError> remove(WorkerId worker);

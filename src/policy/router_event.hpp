@@ -46,6 +46,10 @@ struct WorkerChanged {
   WorkerId worker;
   Change change;
 };
+struct WorkerLimited {
+  WorkerId worker;
+  std::optional<std::int32_t> sequences;
+};
 struct Submitted {
   Request request;
 };
@@ -84,11 +88,11 @@ struct PolicyChanged {
 
 }  // namespace router_event
 
-using RouterEvent =
-    std::variant<router_event::TenantAdded, router_event::TermsChanged, router_event::GroupAdded,
-                 router_event::WorkerAdded, router_event::WorkerChanged, router_event::Submitted,
-                 router_event::Withdrawn, router_event::Adopted, router_event::Aged, router_event::Narrowed,
-                 router_event::Ended, router_event::Advanced, router_event::Decided, router_event::PolicyChanged>;
+using RouterEvent = std::variant<router_event::TenantAdded, router_event::TermsChanged, router_event::GroupAdded,
+                                 router_event::WorkerAdded, router_event::WorkerChanged, router_event::WorkerLimited,
+                                 router_event::Submitted, router_event::Withdrawn, router_event::Adopted,
+                                 router_event::Aged, router_event::Narrowed, router_event::Ended,
+                                 router_event::Advanced, router_event::Decided, router_event::PolicyChanged>;
 
 // RouterListener hears what is asked of a Router before it is done, whether it then can be or not; withdrawals and
 // decisions as they are done. Ends of leases that such a call brings about follow it.

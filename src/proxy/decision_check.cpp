@@ -154,6 +154,10 @@ class Again {
                                 {line.small("slots"), line.small("slots_ahead")},
                                 {.capacity = line.tokens("kv_capacity"), .reserve = line.tokens("kv_reserve")},
                                 line.flag("absent") ? WorkerState::absent : WorkerState::ready);
+    } else if (kind == "limit") {
+      std::optional<std::int32_t> sequences;
+      if (line.has("sequences")) sequences = line.small("sequences");
+      (void)router_->limit(line.id<WorkerId>("worker"), sequences);
     } else if (kind == "change") {
       change_worker(line.id<WorkerId>("worker"), static_cast<router_event::Change>(line.small("change")));
     } else {

@@ -81,6 +81,10 @@ struct EventText {
   void operator()(const router_event::WorkerChanged& event) {
     add(R"("e":"change","worker":{},"change":{})", event.worker.value(), static_cast<int>(event.change));
   }
+  void operator()(const router_event::WorkerLimited& event) {
+    add(R"("e":"limit","worker":{})", event.worker.value());
+    if (event.sequences) add(R"(,"sequences":{})", *event.sequences);
+  }
   void operator()(const router_event::Submitted& event) {
     add(R"("e":"submit",)");
     add_request(event.request);

@@ -2,24 +2,54 @@
 
 #include <utility>
 
+#include "proxy/failure.hpp"
 #include "proxy/stream_event.hpp"
 
 namespace balanceroute::proxy {
+
+namespace {
+
+constexpr std::size_t kWholeAnswerBytes = 256 * 1024 * 1024;
+
+}  // namespace
 
 bool DecodeAnswer::is_stream() const {
   const auto type = head().headers.find("Content-Type");
   return head().status == 200 && type && type->starts_with("text/event-stream");
 }
 
-net::asio::awaitable<std::expected<void, net::NetError>> DecodeAnswer::begin(net::TimePoint deadline) {
+net::asio::awaitable<std::expected<void, net::NetError>> DecodeAnswer::begin(bool as_stream, net::TimePoint deadline) {
+  if (auto none = without_answer(head().status)) co_return std::unexpected(*std::move(none));
+  std::expected<void, net::NetError> result;
+  if (as_stream && is_stream()) {
+    result = co_await begin_stream(deadline);
+  } else {
+    result = co_await begin_whole(deadline);
+  }
+  begun_ = result.has_value();
+  co_return result;
+}
+
+net::asio::awaitable<std::expected<void, net::NetError>> DecodeAnswer::begin_stream(net::TimePoint deadline) {
   net::SseSplitter splitter;
   for (;;) {
     const auto bytes = co_await call_.read_body(deadline);
     if (!bytes) co_return std::unexpected(bytes.error());
+    if (bytes->empty()) {
+      co_return std::unexpected(net::NetError{net::NetFault::Closed, "the stream ended before it had begun"});
+    }
     first_.append(*bytes);
-    if (bytes->empty() || !is_stream() || shows_beginning(*bytes, splitter)) break;
+    if (shows_beginning(*bytes, splitter)) co_return std::expected<void, net::NetError>{};
   }
-  begun_ = true;
+}
+
+net::asio::awaitable<std::expected<void, net::NetError>> DecodeAnswer::begin_whole(net::TimePoint deadline) {
+  auto whole = co_await call_.read_all(kWholeAnswerBytes, deadline);
+  if (!whole) co_return std::unexpected(whole.error());
+  if (whole->empty() && head().status == 200) {
+    co_return std::unexpected(net::NetError{net::NetFault::Closed, "the worker answered 200 with an empty body"});
+  }
+  first_ = std::move(*whole);
   co_return std::expected<void, net::NetError>{};
 }
 
@@ -31,7 +61,7 @@ bool DecodeAnswer::shows_beginning(std::string_view bytes, net::SseSplitter& spl
     if (shown || data.empty()) return;
     const StreamEvent read = read_stream_event(data);
     shown = !read.opens;
-    failed_ = read.error && !read.refusal;
+    begins_with_error_ = read.error && !read.refusal;
   });
   return shown;
 }
@@ -39,20 +69,6 @@ bool DecodeAnswer::shows_beginning(std::string_view bytes, net::SseSplitter& spl
 net::asio::awaitable<std::expected<std::string_view, net::NetError>> DecodeAnswer::read(net::TimePoint deadline) {
   if (std::exchange(begun_, false)) co_return std::string_view{first_};
   co_return co_await call_.read_body(deadline);
-}
-
-net::asio::awaitable<std::expected<std::string, net::NetError>> DecodeAnswer::read_all(std::size_t limit,
-                                                                                       net::TimePoint deadline) {
-  std::string body;
-  for (;;) {
-    const auto part = co_await read(deadline);
-    if (!part) co_return std::unexpected(part.error());
-    if (part->empty()) co_return body;
-    body.append(*part);
-    if (body.size() > limit) {
-      co_return std::unexpected(net::NetError{net::NetFault::TooLarge, "read response: body too large"});
-    }
-  }
 }
 
 }  // namespace balanceroute::proxy

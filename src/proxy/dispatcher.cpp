@@ -173,6 +173,7 @@ void Dispatcher::submit(Request request, const RequestSize& size, std::shared_pt
     return;
   }
   router_.set_now(decider_.now().time_since_epoch());
+  if (!size.avoid.empty() && place_elsewhere(request, size, state)) return;
   auto submitted = router_.submit(request);
   const bool too_large = !submitted && (submitted.error() == SubmitError::ExceedsKvSpace ||
                                         submitted.error() == SubmitError::TooManyTokens);
@@ -185,6 +186,15 @@ void Dispatcher::submit(Request request, const RequestSize& size, std::shared_pt
     answer(state, std::unexpected(placement_error(submitted.error())));
     return;
   }
+  enter(request, size, std::move(state));
+  if (size.hold_until) {
+    holds_.emplace_back(*size.hold_until, request.id);
+    if (!hold_timer_.armed()) hold_timer_.arm(*size.hold_until, [this] { reap(); });
+  }
+  schedule_round();
+}
+
+Dispatcher::Entry& Dispatcher::enter(const Request& request, const RequestSize& size, std::shared_ptr<State> state) {
   Entry& entry = entries_[request.id];
   entry.request = request;
   entry.progress = std::shared_ptr<const StreamProgress>{state, &state->progress};
@@ -192,11 +202,44 @@ void Dispatcher::submit(Request request, const RequestSize& size, std::shared_pt
   entry.reports = size.reports;
   // Of an answer in one piece nobody sees when its transfer is over.
   entry.transfers = size.hold_until && size.reports;
-  if (size.hold_until) {
-    holds_.emplace_back(*size.hold_until, request.id);
-    if (!hold_timer_.armed()) hold_timer_.arm(*size.hold_until, [this] { reap(); });
+  return entry;
+}
+
+// A request that has been placed before has had its turn; false if no other worker has room, and it waits again.
+bool Dispatcher::place_elsewhere(const Request& request, const RequestSize& size, const std::shared_ptr<State>& state) {
+  follow_steps();
+  const auto worker = least_loaded_but(request, size.avoid);
+  if (!worker) return false;
+  const GroupView& group = router_.ledger().view(router_.ledger().group_of(*worker));
+  const Tokens margin = group.envelope() - group.loads[*router_.ledger().position(*worker)];
+  auto lease = router_.adopt(*worker, request);
+  if (!lease) return false;
+  Entry& entry = enter(request, size, state);
+  entry.lease = std::move(*lease);
+  has_slots(entry, *worker);
+  hand_out(entry, {.worker = *worker, .group = group.group, .stage = Stage::retried, .score = 0, .margin = margin});
+  return true;
+}
+
+// Of another group first, where workers wait for one another: those beside one that fails may hang with it.
+std::optional<WorkerId> Dispatcher::least_loaded_but(const Request& request, const std::vector<WorkerId>& avoid) const {
+  const Ledger& ledger = router_.ledger();
+  const Tokens kv = ledger.kv_on_entry(request);
+  std::optional<WorkerId> best;
+  std::pair<bool, Tokens> least;
+  for (const GroupView& group : ledger.groups()) {
+    const bool beside = options_.barrier && std::ranges::any_of(avoid, [&](WorkerId failed) {
+                          return ledger.group_of(failed) == group.group;
+                        });
+    for (std::size_t w = 0; w < group.size(); ++w) {
+      const std::pair order{beside, group.loads[w]};
+      if (group.eligible[w] == 0 || !group.has_room(w, request.sequences, kv)) continue;
+      if (std::ranges::find(avoid, group.workers[w]) != avoid.end() || (best && order >= least)) continue;
+      best = group.workers[w];
+      least = order;
+    }
   }
-  schedule_round();
+  return best;
 }
 
 // Workers may have joined.
@@ -331,6 +374,7 @@ void Dispatcher::has_slots(Entry& entry, WorkerId worker) {
   entry.has_slots = true;
   activity_[worker.value()].admitted += entry.request.sequences;
   if (!entry.started) activity_[worker.value()].not_started += entry.request.sequences;
+  if (observer_ != nullptr) observer_->began(worker);
 }
 
 void Dispatcher::has_started(Entry& entry) {

@@ -63,6 +63,8 @@ struct RequestSize {
   bool counted = true;     // the prompt is exact, not an estimate
   // Its KV comes from a prefill instance, which may hold it so long.
   std::optional<net::TimePoint> hold_until{};
+  // Workers that have failed it.
+  std::vector<WorkerId> avoid{};
 };
 
 class Dispatcher;
@@ -109,6 +111,8 @@ struct WorkerActivity {
 class PlacementObserver {
  public:
   virtual ~PlacementObserver() = default;
+  // The worker has been given one.
+  virtual void began(WorkerId worker) = 0;
   // The worker no longer serves one; `complete` if every answer of it came to its end.
   virtual void ended(WorkerId worker, bool complete) = 0;
 };
@@ -152,6 +156,7 @@ struct FleetSnapshot {
   std::uint64_t forced_holds = 0;
   std::uint64_t holds_expired = 0;
   std::optional<PrefillSnapshot> prefill;
+  std::vector<PrefillStatus> prefill_health;  // by PrefillId
 };
 
 // What a fleet's policy thinks of each worker for one request.
@@ -248,6 +253,9 @@ class Dispatcher {
   };
 
   void submit(Request request, const RequestSize& size, std::shared_ptr<State> state);
+  Entry& enter(const Request& request, const RequestSize& size, std::shared_ptr<State> state);
+  bool place_elsewhere(const Request& request, const RequestSize& size, const std::shared_ptr<State>& state);
+  std::optional<WorkerId> least_loaded_but(const Request& request, const std::vector<WorkerId>& avoid) const;
   // Its tokens count from that step of its group.
   void runs_since(RequestId request, Steps begin);
   void age(Entry& entry);

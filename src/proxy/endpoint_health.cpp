@@ -34,29 +34,43 @@ bool EndpointHealth::observe(Evidence evidence, net::TimePoint now, bool lives) 
       return unreachable(now);
     case Evidence::request_failed:
       return request_failed(now);
+    case Evidence::rank_rejected:
+      failed_requests_ = params_.hold_after;
+      return request_failed(now);
     case Evidence::request_complete:
-      unreachable_ = 0;
-      failed_requests_ = 0;
-      if (state_ == HealthState::up) {
-        on_trial_ = false;
-        holds_ = 0;
-      }
-      return false;
+      return request_complete();
   }
   std::unreachable();
 }
 
+bool EndpointHealth::request_complete() {
+  unreachable_ = 0;
+  failed_requests_ = 0;
+  if (state_ == HealthState::up && !on_trial_) holds_ = 0;
+  if (!on_trial()) return false;
+  return ++good_requests_ >= params_.release_after && end_trial();
+}
+
+bool EndpointHealth::end_trial() {
+  on_trial_ = false;
+  holds_ = 0;
+  until_ = net::kNever;
+  return true;
+}
+
 bool EndpointHealth::tick(net::TimePoint now) {
   if (now < due()) return false;
-  until_ = net::kNever;
+  if (on_trial()) return end_trial();
   on_trial_ = true;
+  until_ = now + hold();
+  good_requests_ = 0;
   unreachable_ = 0;
   failed_requests_ = 0;
   return become(HealthState::up);
 }
 
 net::TimePoint EndpointHealth::due() const {
-  const bool waits = state_ == HealthState::held || (state_ == HealthState::down && !params_.probes());
+  const bool waits = state_ == HealthState::held || (state_ == HealthState::down && !params_.probes()) || on_trial();
   return waits ? until_ : net::kNever;
 }
 
@@ -89,17 +103,22 @@ bool EndpointHealth::request_failed(net::TimePoint now) {
   ++failed_requests_;
   if (state_ != HealthState::up || (failed_requests_ < params_.hold_after && !on_trial_)) return false;
   hold_from(now);
+  ++times_held_;
   return become(HealthState::held);
 }
 
-// Twice as long as the last time, if it has not succeeded since.
-void EndpointHealth::hold_from(net::TimePoint now) {
+// Twice as long as the last time, if it has not been released since.
+net::Duration EndpointHealth::hold() const {
   const double longest = std::max(params_.hold_ms, params_.longest_hold_ms);
-  const double hold =
-      std::min(longest, std::ldexp(params_.hold_ms, static_cast<int>(std::min<std::int64_t>(holds_, 30))));
+  const auto doublings = static_cast<int>(std::clamp<std::int64_t>(holds_ - 1, 0, 30));
+  const double hold = std::min(longest, std::ldexp(params_.hold_ms, doublings));
+  return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{hold});
+}
+
+void EndpointHealth::hold_from(net::TimePoint now) {
   ++holds_;
   on_trial_ = false;
-  until_ = now + std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{hold});
+  until_ = now + hold();
 }
 
 }  // namespace balanceroute::proxy

@@ -23,6 +23,37 @@ Failure client_left() {
   return {Outcome::ClientLeft, api_error(499, "client_left", "the client closed the connection")};
 }
 
+Failure router_stopping() {
+  return {Outcome::Rejected, api_error(503, "router_stopping", "the router stops; another one may answer")};
+}
+
+std::optional<net::NetError> without_answer(int status) {
+  if ((status >= 200 && status < 300) || status >= 400) return std::nullopt;
+  return net::NetError{net::NetFault::Protocol, "the worker answered status " + std::to_string(status)};
+}
+
+Failure deadline_passed(Phase phase, std::string_view worker) {
+  const auto late = [](std::string_view code, std::string message) {
+    return Failure{Outcome::Timeout, api_error(504, code, std::move(message))};
+  };
+  const std::string at = " (worker " + std::string{worker} + ")";
+  switch (phase) {
+    case Phase::arrival:
+      return late("arrival_timeout", "no prefill instance had room in time");
+    case Phase::prefill:
+      return late("prefill_timeout", "no prefill instance answered in time");
+    case Phase::pool:
+      return late("admission_timeout", "no decode worker had room in time");
+    case Phase::first_token:
+      return late("worker_timeout", "the worker did not answer in time" + at);
+    case Phase::next_event:
+      return late("stream_timeout", "the worker fell silent within its answer" + at);
+    case Phase::whole:
+      return late("request_timeout", "the time of the request was over");
+  }
+  std::unreachable();
+}
+
 Failure failure_of(PlacementError cause) {
   const std::string_view code = to_string(cause);
   switch (cause) {
@@ -41,7 +72,7 @@ Failure failure_of(PlacementError cause) {
     case PlacementError::TooManyTokens:
       return {Outcome::ClientError, api_error(400, code, "the prompt is larger than any worker can hold")};
     case PlacementError::Timeout:
-      return {Outcome::Rejected, api_error(503, code, "no decode worker had room in time")};
+      return deadline_passed(Phase::pool);
     case PlacementError::HoldExpired:
       return {Outcome::Rejected, api_error(503, code, "no decode worker had room while the prompt's KV was held")};
     case PlacementError::Cancelled:
@@ -58,15 +89,21 @@ Failure failure_of(const net::NetError& cause, std::string_view worker) {
     case net::NetFault::Cancelled:
       return client_left();
     case net::NetFault::Timeout:
-      return {Outcome::Timeout, api_error(504, "worker_timeout", "the worker did not answer in time" + at),
-              cause.detail};
+      return deadline_passed(Phase::first_token, worker);
     case net::NetFault::Connect:
     case net::NetFault::Resolve:
-      return {Outcome::UpstreamError, api_error(502, "worker_unreachable", "the worker cannot be reached" + at),
+      return {.outcome = Outcome::UpstreamError,
+              .error = api_error(502, "worker_unreachable", "the worker cannot be reached" + at),
+              .log_reason = cause.detail,
+              .retry = Retry::freely};
+    case net::NetFault::TooLarge:
+      return {Outcome::UpstreamError, api_error(502, "answer_too_large", "the worker's answer is too large" + at),
               cause.detail};
     default:
-      return {Outcome::UpstreamError, api_error(502, "worker_broken", "the worker broke off its answer" + at),
-              cause.detail};
+      return {.outcome = Outcome::UpstreamError,
+              .error = api_error(502, "worker_broken", "the worker broke off its answer" + at),
+              .log_reason = cause.detail,
+              .retry = Retry::once};
   }
 }
 

@@ -69,7 +69,7 @@ std::vector<WorkerSpec> ranks_of(const std::vector<WorkerParams>& workers) {
 std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams& params, const ServeParams& serve,
                                                                FleetSecrets secrets, net::IoThread& decider,
                                                                net::IoThreads& threads, spdlog::logger& log) {
-  std::unique_ptr<Fleet> fleet{new Fleet{params, std::move(secrets), log}};
+  std::unique_ptr<Fleet> fleet{new Fleet{params, serve.retries, std::move(secrets), log}};
   auto policy = make_policy(fleet->policy_, {.load_model = params.load_model.model()});
   if (!policy) return std::unexpected(policy.error());
   for (const ModelParams& model : params.models) {
@@ -104,6 +104,7 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   const net::ClientOptions client_options = fleet->client_options(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     fleet->clients_.emplace_back(threads.at(i), fleet->workers_, client_options);
+    fleet->randoms_.emplace_back(seed + i);
   }
   fleet->membership_ = std::make_unique<Membership>(
       MembershipOptions{
@@ -118,14 +119,15 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   return fleet;
 }
 
-Fleet::Fleet(FleetParams params, FleetSecrets secrets, spdlog::logger& log)
+Fleet::Fleet(FleetParams params, const RetryParams& retries, FleetSecrets secrets, spdlog::logger& log)
     : params_{std::move(params)},
       engine_key_{std::move(secrets.engine_key)},
       tls_{std::make_shared<net::TlsInUse>(std::move(secrets.tls), params_.tls.server_name)},
       log_{log},
       policy_{chosen_for(params_.policy, all_wait(params_))},
       dialect_{make_dialect(params_.dialect_kind())},
-      token_progress_{params_.token_progress_mode()} {}
+      token_progress_{params_.token_progress_mode()},
+      retry_budget_{retries} {}
 
 net::ClientOptions Fleet::client_options(const ServeParams& serve) const {
   net::ClientOptions options{.connect_timeout = milliseconds(serve.timeouts.connect_ms),
@@ -157,6 +159,7 @@ void Fleet::discover(const GroupParams& group, net::IoThread& thread) {
 void Fleet::stop() {
   for (const auto& discovery : discoveries_) discovery->stop();
   membership_->stop();
+  if (prefill_health_) prefill_health_->stop();
 }
 
 std::expected<std::unique_ptr<Policy>, std::string> Fleet::make_fitting(const PolicyParams& chosen) const {
@@ -191,6 +194,7 @@ std::expected<void, std::string> Fleet::check_change(const FleetParams& next) co
 
 void Fleet::change(const FleetParams& next, const ServeParams& serve) {
   membership_->set_health(serve.health);
+  if (prefill_health_) prefill_health_->set(serve.health);
   dispatcher_->set_waiting_limit(static_cast<std::size_t>(serve.limits.waiting_requests));
   for (std::size_t g = 0; g < next.groups.size(); ++g) {
     change_workers(next.groups[g].name, params_.groups[g], next.groups[g]);
@@ -237,11 +241,16 @@ void Fleet::worker_answered(WorkerId worker, int status) {
   membership_->report(worker, Evidence::request_failed, "it answered a request with status " + std::to_string(status));
 }
 
+void Fleet::rank_rejected(WorkerId worker, const std::string& answer) {
+  membership_->report(worker, Evidence::rank_rejected, "it rejects its rank: " + answer.substr(0, 300));
+}
+
 FleetSnapshot Fleet::snapshot(bool with_leases) {
   FleetSnapshot out = dispatcher_->snapshot(with_leases);
   out.members = membership_->statuses();
   if (!prefills_) return out;
   out.prefill = prefills_->snapshot(with_leases);
+  out.prefill_health = prefill_health_->statuses();
   for (FleetSnapshot::Tenant& tenant : out.tenants) tenant.standing.parked += prefills_->parked(tenant.name);
   return out;
 }
@@ -268,6 +277,9 @@ std::expected<void, std::string> Fleet::add_prefill_side(const ServeParams& serv
     options.book.high_water = Tokens{prefill.kv_high_water_tokens};
   }
   prefills_ = std::make_unique<PrefillDispatcher>(*dispatcher_, options);
+  prefill_health_ =
+      std::make_unique<PrefillHealth>(name(), serve.health, prefill_peers_, *prefills_, client_options(serve),
+                                      engine_key_, dispatcher_->decider(), threads.at(0), log_);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     prefill_clients_.emplace_back(threads.at(i), prefill_peers_, client_options(serve));
   }

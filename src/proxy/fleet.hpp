@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/random.hpp"
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
 #include "proxy/decision_log.hpp"
@@ -20,7 +21,9 @@
 #include "proxy/membership.hpp"
 #include "proxy/prefill_clients.hpp"
 #include "proxy/prefill_dispatcher.hpp"
+#include "proxy/prefill_health.hpp"
 #include "proxy/prompt_estimator.hpp"
+#include "proxy/retry.hpp"
 #include "proxy/serve_params.hpp"
 #include "proxy/worker_clients.hpp"
 #include "proxy/worker_directory.hpp"
@@ -39,7 +42,7 @@ struct FleetSecrets {
 };
 
 // Fleet is everything that requests for one set of models share.
-//   Threads  clients(i) only on I/O thread i; estimator from any; dispatcher and membership as they say.
+//   Threads  clients(i) and random(i) only on I/O thread i; estimator from any; dispatcher and membership as they say.
 class Fleet {
  public:
   // `params` has passed problems_of().
@@ -65,6 +68,9 @@ class Fleet {
   }
   PromptEstimator& estimator() { return estimator_; }
   TokenProgress& token_progress() { return token_progress_; }
+  RetryBudget& retry_budget() { return retry_budget_; }
+  // For draws of that I/O thread.
+  Random& random(std::size_t thread) { return randoms_[thread]; }
   const WorkerAddress& address(WorkerId worker) const { return workers_.address(worker); }
   // Makes the body name the model as the engine does, and the request or the body the worker's rank.
   void rename_model(BodyEdit& edit, std::string_view asked) const;
@@ -83,6 +89,8 @@ class Fleet {
   // A request met this at its worker. Any thread.
   void worker_failed(WorkerId worker, const net::NetError& fault);
   void worker_answered(WorkerId worker, int status);
+  // Its engine does not know the rank by that number: a fault of the settings.
+  void rank_rejected(WorkerId worker, const std::string& answer);
 
   // On the deciding thread, or before it runs: who shares it from now on.
   void set_tenants(const std::vector<TenantParams>& tenants);
@@ -97,7 +105,7 @@ class Fleet {
   void change(const FleetParams& next, const ServeParams& serve);
 
  private:
-  Fleet(FleetParams params, FleetSecrets secrets, spdlog::logger& log);
+  Fleet(FleetParams params, const RetryParams& retries, FleetSecrets secrets, spdlog::logger& log);
   net::ClientOptions client_options(const ServeParams& serve) const;
   std::expected<void, std::string> add_prefill_side(const ServeParams& serve, net::IoThreads& threads);
 
@@ -120,9 +128,12 @@ class Fleet {
   std::unique_ptr<Dialect> dialect_;
   std::vector<PrefillPeer> prefill_peers_;  // by PrefillId
   std::unique_ptr<PrefillDispatcher> prefills_;
+  std::unique_ptr<PrefillHealth> prefill_health_;
   std::vector<PrefillClients> prefill_clients_;  // one for each I/O thread
   PromptEstimator estimator_;
   TokenProgress token_progress_;
+  RetryBudget retry_budget_;
+  std::vector<Random> randoms_;  // one for each I/O thread
 };
 
 }  // namespace balanceroute::proxy

@@ -33,6 +33,19 @@ constexpr std::array kForwardedPaths{
     ForwardedPath{"/detokenize", "POST"},    ForwardedPath{"/v1/messages/count_tokens", "POST"},
     ForwardedPath{"/version", "GET"}};
 
+net::asio::awaitable<std::expected<net::HttpResponse, net::NetError>> ask_engine(net::HttpClient& engine,
+                                                                                 const net::HttpRequest& request,
+                                                                                 net::TimePoint deadline) {
+  auto call = co_await engine.send(request, deadline);
+  if (!call) co_return std::unexpected(call.error());
+  auto body = co_await call->read_all(kForwardedAnswerBytes, deadline);
+  if (!body) co_return std::unexpected(body.error());
+  if (auto none = without_answer(call->head().status)) co_return std::unexpected(*std::move(none));
+  net::HttpResponse answer = call->head();
+  answer.body = std::move(*body);
+  co_return answer;
+}
+
 Outcome outcome_of(int status) {
   if (status < 400) return Outcome::Ok;
   return status < 500 ? Outcome::ClientError : Outcome::UpstreamError;
@@ -107,25 +120,35 @@ net::asio::awaitable<std::vector<WorkerId>> Forwarding::servers(Fleet& fleet, ne
 }
 
 net::asio::awaitable<std::expected<net::HttpResponse, Failure>> Forwarding::ask(Job& job, net::IoThread& thread) const {
-  const std::chrono::duration<double, std::milli> patience{service_.params->timeouts.first_byte_ms};
+  const TimeoutParams& timeouts = service_.params->timeouts;
+  const std::chrono::duration<double, std::milli> patience{std::min(timeouts.first_byte_ms, timeouts.request_ms)};
   const net::TimePoint deadline = service_.clock.now() + std::chrono::duration_cast<net::Duration>(patience);
   Failure failure = failure_of(PlacementError::NoWorkerReady);
+  const RetryParams& retries = service_.params->retries;
+  job.fleet->retry_budget().earn(retries);
+  std::optional<net::HttpResponse> last;
+  std::int64_t tries = 0;
+  bool broke_one = false;
   const std::vector<WorkerId> in_turn = co_await servers(*job.fleet, thread);
   for (const WorkerId worker : in_turn) {
     net::HttpClient& client = job.fleet->clients(service_.index_of(thread)).of(worker);
     const std::string address = job.fleet->address(worker).endpoint.authority();
-    auto call = co_await client.send(job.request, deadline);
-    if (!call) {
-      failure = failure_of(call.error(), address);
-      if (call.error().fault == net::NetFault::Connect || call.error().fault == net::NetFault::Resolve) continue;
-      co_return std::unexpected(std::move(failure));
+    auto answer = co_await ask_engine(client, job.request, deadline);
+    Retry retry = Retry::never;
+    if (answer) {
+      retry = retries.of_status(answer->status);
+      if (retry == Retry::never) co_return std::move(*answer);
+      last = std::move(*answer);
+    } else {
+      job.fleet->worker_failed(worker, answer.error());
+      failure = failure_of(answer.error(), address);
+      retry = failure.retry;
     }
-    auto body = co_await call->read_all(kForwardedAnswerBytes, deadline);
-    if (!body) co_return std::unexpected(failure_of(body.error(), address));
-    net::HttpResponse answer = call->head();
-    answer.body = std::move(*body);
-    co_return answer;
+    if (retry == Retry::never || (retry == Retry::once && std::exchange(broke_one, true))) break;
+    if (tries++ >= retries.most || (retry != Retry::freely && !job.fleet->retry_budget().spend())) break;
+    service_.metrics.request_retried();
   }
+  if (last) co_return std::move(*last);
   co_return std::unexpected(std::move(failure));
 }
 
@@ -145,9 +168,13 @@ net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange, cons
   }
   record.model = job->model;
   auto answer = co_await ask(*job, exchange.thread());
-  if (!answer && answer.error().client_left()) co_return;
+  if (!answer && answer.error().client_left()) {
+    if (exchange.client_left()) co_return;
+    answer = std::unexpected(router_stopping());
+  }
   if (!answer) {
-    record.finished(answer.error().outcome, answer.error().error.status, answer.error().error.message);
+    const Failure& why = answer.error();
+    record.finished(why.outcome, why.error.status, why.log_reason.empty() ? why.error.message : why.log_reason);
     co_await exchange.respond(error_response(answer.error().error, shape));
     co_return;
   }

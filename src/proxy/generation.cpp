@@ -27,6 +27,7 @@ Generation::Generation(ServiceContext& service, net::HttpExchange& exchange, Gen
       key_{key},
       thread_index_{service.index_of(exchange.thread())},
       record_{service.metrics, service.log, service.clock} {
+  deadline_ = after(service.params->timeouts.request_ms);
   begin_try();
   record_.path = exchange.request().path();
   record_.client = exchange.peer();
@@ -39,9 +40,17 @@ net::asio::awaitable<void> Generation::run() {
   if (!failure) failure = co_await serve();
   if (!failure) {
     co_await relay();
-  } else if (!failure->client_left()) {
+  } else if (!is_nobodys(*failure)) {
     co_await fail(std::move(*failure));
   }
+}
+
+// Nobody hears of a failure whose client has left. What was cancelled though its client is there ends with the router.
+bool Generation::is_nobodys(Failure& failure) const {
+  if (!failure.client_left()) return false;
+  if (exchange_.client_left()) return true;
+  failure = router_stopping();
+  return false;
 }
 
 std::optional<Failure> Generation::read() {
@@ -106,7 +115,23 @@ ErrorShape Generation::error_shape() const {
   return kind_ == GenerationKind::Response ? ErrorShape::Responses : ErrorShape::OpenAi;
 }
 
+// Until an answer has begun, other tries are nobody's business.
 Generation::Stage Generation::serve() {
+  fleet_->retry_budget().earn(service_.params->retries);
+  std::optional<Failure> first;
+  for (;;) {
+    auto failure = co_await open();
+    if (!failure) failure = rejected_rank();
+    // That a worker failed says more than that there is no other one.
+    if (first && failure && failure->outcome == Outcome::Rejected) co_return first;
+    if (!may_try_again(failure ? failure->retry : retry_of_answer())) co_return failure;
+    first = failure ? std::move(*failure) : give_up_answer();
+    const bool here = co_await step_back(*first, false);
+    if (!here) co_return client_left();
+  }
+}
+
+Generation::Stage Generation::open() {
   const Dialect& dialect = fleet_->dialect();
   const LegOrder order = hands_over() ? dialect.order() : LegOrder::DecodeOnly;
   if (order == LegOrder::PrefillFirst) co_return co_await open_prefilled();
@@ -126,24 +151,33 @@ net::TimePoint Generation::hold_until() const {
 
 // Waits for a worker.
 Generation::Stage Generation::place(Tokens prompt) {
+  placed_prompt_ = prompt;
   RequestSize size{.prompt = prompt,
                    .sequences = body_.sequences,
                    .reports = body_.stream,
-                   .counted = body_.prompt_tokens || record_.prompt_tokens > 0};
+                   .counted = body_.prompt_tokens || record_.prompt_tokens > 0,
+                   .avoid = failed_workers_};
   if (!handover_.object.empty()) size.hold_until = hold_until();
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size, record_.tenant));
   if (*claim_) (*claim_)->computed(prompt);  // from now on it counts as waiting in the pool
   const auto placed = co_await placement_->placed(after(service_.params->timeouts.admission_ms));
-  if (!placed) co_return failure_of(placed.error());
+  if (!placed) co_return not_placed(placed.error(), Phase::pool);
   worker_ = placed->worker;
   const WorkerAddress& address = fleet_->address(worker_);
   record_.placed(address.endpoint.authority(), address.rank, *placed);
   co_return std::nullopt;
 }
 
-Failure Generation::worker_failure(const net::NetError& cause) {
+Failure Generation::worker_failure(const net::NetError& cause, Phase phase) {
+  const bool late = cause.fault == net::NetFault::Timeout;
+  if (late && out_of_time()) return deadline_passed(Phase::whole);
   fleet_->worker_failed(worker_, cause);
-  return failure_of(cause, record_.worker());
+  return late ? deadline_passed(phase, record_.worker()) : failure_of(cause, record_.worker());
+}
+
+Failure Generation::not_placed(PlacementError cause, Phase phase) const {
+  if (cause != PlacementError::Timeout) return failure_of(cause);
+  return deadline_passed(out_of_time() ? Phase::whole : phase);
 }
 
 net::asio::awaitable<void> Generation::fail(Failure failure) {
@@ -179,7 +213,7 @@ Tokens Generation::prompt_size() const {
 
 net::TimePoint Generation::after(double milliseconds) const {
   const std::chrono::duration<double, std::milli> wait{milliseconds};
-  return service_.clock.now() + std::chrono::duration_cast<net::Duration>(wait);
+  return std::min(deadline_, service_.clock.now() + std::chrono::duration_cast<net::Duration>(wait));
 }
 
 }  // namespace balanceroute::proxy

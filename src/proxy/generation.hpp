@@ -22,6 +22,7 @@
 #include "proxy/prefill_leg.hpp"
 #include "proxy/request_body.hpp"
 #include "proxy/request_record.hpp"
+#include "proxy/retry.hpp"
 #include "proxy/serve_params.hpp"
 #include "proxy/stream_event.hpp"
 
@@ -64,19 +65,34 @@ class Generation {
 
   // generation.cpp: the request as a whole.
   std::optional<Failure> read();
-  // What it means that the worker failed, which its health hears of.
-  Failure worker_failure(const net::NetError& cause);
+  // What it means that the worker failed, which its health hears of unless the request's own time was over.
+  Failure worker_failure(const net::NetError& cause, Phase phase = Phase::first_token);
+  Failure not_placed(PlacementError cause, Phase phase) const;
+  [[nodiscard]] bool out_of_time() const { return service_.clock.now() >= deadline_; }
   // What reaches into an engine where the client may not, or where the router writes the same itself.
   std::optional<Failure> refused_reach() const;
   Fleet* find_fleet();
   Stage serve();
+  // Places the request and sends it, in the order of its dialect, until its answer has begun.
+  Stage open();
   Stage place(Tokens prompt);
   net::TimePoint hold_until() const;
+  bool is_nobodys(Failure& failure) const;
   net::asio::awaitable<void> fail(Failure failure);
+
+  // generation_retries.cpp: other tries, before anything of an answer has gone out.
+  std::optional<Failure> rejected_rank();
+  [[nodiscard]] Retry retry_of_answer() const;
+  Failure give_up_answer();
+  [[nodiscard]] bool may_try_again(Retry retry);
+  // Gives the place back, and what a prefill engine holds unless that is kept, and waits a little; false: the client
+  // has left.
+  net::asio::awaitable<bool> step_back(const Failure& failure, bool keeps_kv);
 
   // generation_legs.cpp: what is sent, in each order.
   Stage open_prefilled();
   Stage prefill_first();
+  Stage decode_prefilled();
   Stage prefill_and_place(Turn first_turn);
   void leave_kv();
   Stage open_decode();
@@ -85,9 +101,8 @@ class Generation {
   Stage until_decode_begins(LegPair& pair);
   Stage prefill_on(PrefillId instance);
   net::asio::awaitable<std::expected<PrefillId, Failure>> prefill_instance(Turn turn, std::optional<PrefillId> avoid);
-  std::optional<Failure> without_prefill(std::string reason);
+  std::optional<Failure> without_prefill(std::string reason, bool late = false);
   bool kv_was_lost() const;
-  Stage until_answer_begins();
   Stage decode_dropped();
   Stage find_meeting_point(PrefillId instance);
   void begin_try();
@@ -118,6 +133,7 @@ class Generation {
   Tokens prompt_size() const;
   // Of so many tokens in all answers, those of one.
   std::int64_t tokens_each(std::int64_t tokens) const { return (tokens + body_.sequences - 1) / body_.sequences; }
+  // Never beyond the request's whole time.
   net::TimePoint after(double milliseconds) const;
   net::IoThread& thread() { return exchange_.thread(); }
 
@@ -127,11 +143,16 @@ class Generation {
   const ApiKeyParams* key_;
   std::size_t thread_index_;
   RequestRecord record_;
+  net::TimePoint deadline_ = net::kNever;
   GenerationBody body_;
   Fleet* fleet_ = nullptr;
   SharedClaim claim_ = std::make_shared<std::optional<PrefillClaim>>();
   std::optional<Placement> placement_;
   WorkerId worker_;
+  std::vector<WorkerId> failed_workers_;
+  std::int64_t tries_again_ = 0;
+  bool broke_a_worker_ = false;
+  Tokens placed_prompt_{0};
   Handover handover_;
   // Of the try: what the prefill engine said of the prompt, or will have said.
   std::optional<Usage> prefilled_;

@@ -49,8 +49,8 @@ net::asio::awaitable<std::expected<PrefillId, Failure>> Generation::prefill_inst
   PrefillWork work{.tokens = prompt_size() * body_.prompts, .sequences = body_.sequences, .tenant = record_.tenant};
   claim_ = std::make_shared<std::optional<PrefillClaim>>(
       fleet_->prefills()->request(thread(), std::move(work), turn, avoid));
-  const auto instance = co_await (*claim_)->assigned(after(service_.params->timeouts.admission_ms));
-  if (!instance) co_return std::unexpected(failure_of(instance.error()));
+  const auto instance = co_await (*claim_)->assigned(after(service_.params->timeouts.arrival_ms));
+  if (!instance) co_return std::unexpected(not_placed(instance.error(), Phase::arrival));
   record_.prefill_begun(fleet_->peer(*instance).endpoint.authority());
   co_return *instance;
 }
@@ -59,8 +59,7 @@ net::asio::awaitable<std::expected<PrefillId, Failure>> Generation::prefill_inst
 Generation::Stage Generation::open_prefilled() {
   for (std::int64_t attempt = 0;; ++attempt) {
     auto failure = co_await prefill_first();
-    if (!failure) failure = co_await open_decode();
-    if (!failure && !handover_.object.empty()) failure = co_await until_answer_begins();
+    if (!failure) failure = co_await decode_prefilled();
     if (failure || !kv_was_lost() || attempt == fleet_->params().prefill.retries) co_return failure;
     service_.metrics.kv_lost();
     answer_.reset();
@@ -70,15 +69,31 @@ Generation::Stage Generation::open_prefilled() {
   }
 }
 
+// The KV waits for whichever worker can be reached.
+Generation::Stage Generation::decode_prefilled() {
+  for (;;) {
+    auto failure = co_await open_decode();
+    if (!failure || failure->retry != Retry::freely || handover_.object.empty()) co_return failure;
+    if (!may_try_again(failure->retry)) {
+      failure->retry = Retry::never;
+      co_return failure;
+    }
+    const bool here = co_await step_back(*failure, true);
+    if (!here) co_return client_left();
+    auto unplaced = co_await place(placed_prompt_);
+    if (!unplaced) continue;
+    if (unplaced->client_left()) {
+      leave_kv();
+      co_return unplaced;
+    }
+    failure->retry = Retry::never;
+    co_return failure;
+  }
+}
+
 // An engine says no more than that: whether it can be helped by another try is only known afterwards.
 bool Generation::kv_was_lost() const {
   return answer_->failed_at_once() && (!handover_.object.empty() || handover_.prefill);
-}
-
-Generation::Stage Generation::until_answer_begins() {
-  const auto begun = co_await answer_->begin(after(service_.params->timeouts.first_byte_ms));
-  if (!begun) co_return worker_failure(begun.error());
-  co_return std::nullopt;
 }
 
 // KV that could wait no longer for a worker is computed once more.
@@ -95,6 +110,7 @@ Generation::Stage Generation::prefill_first() {
 Generation::Stage Generation::prefill_and_place(Turn first_turn) {
   std::optional<PrefillId> failed;
   std::string reason;
+  bool late = false;
   Tokens prompt = prompt_size();
   for (std::int64_t attempt = 0; attempt <= fleet_->params().prefill.retries; ++attempt) {
     auto instance = co_await prefill_instance(attempt == 0 ? first_turn : Turn::Next, failed);
@@ -106,7 +122,7 @@ Generation::Stage Generation::prefill_and_place(Turn first_turn) {
       break;
     }
     auto outcome = co_await prefill(fleet_->prefill_clients(thread_index_).of(*instance), prefill_request(*instance),
-                                    after(service_.params->timeouts.first_byte_ms));
+                                    after(service_.params->timeouts.prefill_ms));
     if (outcome.end == PrefillEnd::Cancelled) co_return client_left();
     if (outcome.end == PrefillEnd::Refused) co_return refusal(std::move(outcome));
     if (outcome.end == PrefillEnd::Computed) {
@@ -127,11 +143,12 @@ Generation::Stage Generation::prefill_and_place(Turn first_turn) {
     (*claim_)->failed();
     failed = *instance;
     reason = std::move(outcome.reason);
+    late = outcome.late;
     service_.metrics.prefill_failed();
     begin_try();
   }
   claim_->reset();
-  if (auto failure = without_prefill(std::move(reason))) co_return failure;
+  if (auto failure = without_prefill(std::move(reason), late)) co_return failure;
   co_return co_await place(prompt);
 }
 
@@ -152,21 +169,25 @@ void Generation::leave_kv() {
 }
 
 // The request goes on without a prefill leg, or does not.
-std::optional<Failure> Generation::without_prefill(std::string reason) {
+std::optional<Failure> Generation::without_prefill(std::string reason, bool late) {
+  if (out_of_time()) return deadline_passed(Phase::whole);
   if (fleet_->dialect().decodes_alone() && fleet_->params().prefill.decodes_alone_on_loss()) {
     service_.metrics.decoded_alone("prefill_lost");
     return std::nullopt;
   }
-  Failure failure = failure_of(PlacementError::NoPrefillReady);
+  Failure failure = late ? deadline_passed(Phase::prefill) : failure_of(PlacementError::NoPrefillReady);
   failure.log_reason = std::move(reason);
   return failure;
 }
 
 Generation::Stage Generation::open_decode() {
   net::HttpClient& client = fleet_->clients(thread_index_).of(worker_);
-  auto call = co_await client.send(decode_request(), after(service_.params->timeouts.first_byte_ms));
+  const net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
+  auto call = co_await client.send(decode_request(), deadline);
   if (!call) co_return worker_failure(call.error());
   answer_.emplace(std::move(*call));
+  const auto begun = co_await answer_->begin(body_.stream, deadline);
+  if (!begun) co_return worker_failure(begun.error());
   co_return std::nullopt;
 }
 
@@ -232,13 +253,15 @@ Generation::Stage Generation::find_meeting_point(PrefillId instance) {
 Generation::Stage Generation::prefill_on(PrefillId instance) {
   auto pair = std::make_shared<LegPair>(thread());
   legs_ = pair;
+  // The instance's time is over first: its silence is not the worker's.
   const net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
+  const net::TimePoint prefill_by = after(service_.params->timeouts.prefill_ms);
   net::TaskGroup& tasks = service_.background.on(thread_index_);
   net::HttpClient& engine = fleet_->prefill_clients(thread_index_).of(instance);
   net::HttpClient& worker = fleet_->clients(thread_index_).of(worker_);
   RunningLeg prefill_leg{tasks.spawn(
-      run_prefill(pair, claim_, engine, prefill_request(instance), prompt_size() * body_.prompts, deadline))};
-  const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
+      run_prefill(pair, claim_, engine, prefill_request(instance), prompt_size() * body_.prompts, prefill_by))};
+  const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), body_.stream, deadline))};
   auto failure = co_await until_decode_begins(*pair);
   // The prefill engine may still be answering a request that it has done its part for.
   if (!failure) prefill_leg.let_go();
@@ -288,7 +311,7 @@ Generation::Stage Generation::open_on_callback() {
                       .deadline = deadline};
     job.request.body = exchange_.request().body;
     RunningLeg prefill_leg{tasks.spawn(run_prefill_on_call(pair, claim_, std::move(job)))};
-    const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), deadline))};
+    const RunningLeg decode_leg{tasks.spawn(run_decode(pair, worker, decode_request(), body_.stream, deadline))};
     failure = co_await until_decode_begins(*pair);
     if (!failure) prefill_leg.let_go();
   }

@@ -12,8 +12,6 @@ namespace {
 
 using telemetry::Outcome;
 
-constexpr std::size_t kWholeAnswerBytes = 256 * 1024 * 1024;
-
 }  // namespace
 
 net::asio::awaitable<void> Generation::relay() {
@@ -60,27 +58,21 @@ Generation::Stage Generation::go_on_elsewhere() {
   placement_.reset();
   answer_.reset();
   claim_->reset();
+  failed_workers_.clear();
+  tries_again_ = 0;
+  broke_a_worker_ = false;
   begin_try();
   co_return co_await serve();
 }
 
 net::asio::awaitable<void> Generation::relay_whole() {
-  auto answer = co_await answer_->read_all(kWholeAnswerBytes, after(service_.params->timeouts.first_byte_ms));
+  std::string answer = answer_->take_whole();
   const int status = answer_->head().status;
-  if (answer && answer->empty() && status == 200) {
-    answer = std::unexpected(net::NetError{net::NetFault::Closed, "the worker answered 200 with an empty body"});
-  }
-  if (!answer) {
-    placement_->leave();
-    if (answer.error().fault == net::NetFault::Cancelled) co_return;
-    co_await fail(worker_failure(answer.error()));
-    co_return;
-  }
   fleet_->worker_answered(worker_, status);
   StreamEvent whole;
   if (status == 200) {
     decode_has_begun();
-    whole = read_whole_answer(*answer);
+    whole = read_whole_answer(answer);
     learn(whole.usage);
   }
   if (whole.recomputed && whole.usage && !whole.other_content && may_go_on()) {
@@ -89,7 +81,7 @@ net::asio::awaitable<void> Generation::relay_whole() {
     auto failure = co_await go_on_elsewhere();
     if (!failure) {
       co_await relay_whole();
-    } else if (!failure->client_left()) {
+    } else if (!is_nobodys(*failure)) {
       co_await fail(std::move(*failure));
     }
     co_return;
@@ -101,7 +93,7 @@ net::asio::awaitable<void> Generation::relay_whole() {
   }
   placement_->leave();  // without a count nothing is known of its length
   net::HttpResponse response = client_answer(answer_->head(), record_.client_id);
-  response.body = std::move(*answer);
+  response.body = std::move(answer);
   if (so_far_.begun()) response.body = as_whole_of(response.body, so_far_);
   if (status == 200 && hands_over()) {
     response.body = without_transfer(response.body);
@@ -248,7 +240,7 @@ net::asio::awaitable<void> Generation::relay_stream() {
         failure = failure_of(refused, record_.worker());
       }
     }
-    if (failure && failure->client_left()) co_return;
+    if (failure && is_nobodys(*failure)) co_return;
     co_await end_stream(std::move(failure), relay.error.has_value());
     co_return;
   }
@@ -257,16 +249,14 @@ net::asio::awaitable<void> Generation::relay_stream() {
 // One worker's stream, to its end; a failure if that was not a proper one.
 net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
   std::optional<net::NetError> broken;
-  net::TimePoint deadline = after(service_.params->timeouts.first_byte_ms);
   for (;;) {
-    const auto bytes = co_await answer_->read(deadline);
+    const auto bytes = co_await answer_->read(after(service_.params->timeouts.stream_idle_ms));
     if (!bytes) broken = bytes.error();
     if (!bytes || bytes->empty()) break;
     relay.feed(*bytes);
     // The status goes out with the first event, so a worker that fails at once still gives a status that says so.
     if (relay.error && !exchange_.started()) break;
     if (relay.any_event && !exchange_.started()) exchange_.start(client_answer(answer_->head(), record_.client_id));
-    deadline = after(service_.params->timeouts.stream_idle_ms);
     if (relay.out.empty()) continue;
     net::WriteStatus status = exchange_.write(relay.out);
     relay.out.clear();
@@ -279,7 +269,7 @@ net::asio::awaitable<std::optional<Failure>> Generation::pass_on(Relay& relay) {
   }
   if (relay.error) broken = net::NetError{net::NetFault::Protocol, "the worker reported: " + *relay.error};
   if (!broken) co_return std::nullopt;
-  co_return worker_failure(*broken);
+  co_return worker_failure(*broken, Phase::next_event);
 }
 
 // `told`: the worker's own error event has been passed on already.

@@ -19,11 +19,14 @@ void HealthParams::visit_params(ParamVisitor& visitor) {
   visitor.integer({"hold_after",
                    "Requests that a worker failed in a row, though it could be reached, after which it is held back."},
                   hold_after, {1, 1000});
-  visitor.real({"hold_ms",
-                "How long a worker is held back before it is tried again; if the first request fails too, twice as "
-                "long."},
-               hold_ms, {1, kHourMs});
+  visitor.real(
+      {"hold_ms",
+       "How long a worker is held back before it is tried again; if it fails a request on trial, twice as long. A "
+       "trial without a failure ends after the same time."},
+      hold_ms, {1, kHourMs});
   visitor.real({"longest_hold_ms", "The longest time that a worker is held back."}, longest_hold_ms, {1, kHourMs});
+  visitor.integer({"trial_requests", "Requests that a worker on trial is given at once."}, trial_requests, {1, 1000});
+  visitor.integer({"release_after", "Complete answers in a row that end a trial."}, release_after, {1, 1000});
   visitor.flag({"metrics",
                 "Whether each probe also reads the engine's /metrics, to find restarts, wrong slots and requests that "
                 "others send."},

@@ -15,6 +15,8 @@ struct HealthParams {
   std::int64_t hold_after = 5;
   double hold_ms = 5'000;
   double longest_hold_ms = 60'000;
+  std::int64_t trial_requests = 1;
+  std::int64_t release_after = 2;
   bool metrics = true;
 
   void visit_params(ParamVisitor& visitor);

@@ -66,14 +66,14 @@ net::asio::awaitable<PrefillOutcome> prefill_called_for(SharedClaim claim, Prefi
 }  // namespace
 
 net::asio::awaitable<void> run_decode(std::shared_ptr<LegPair> pair, net::HttpClient& worker, net::HttpRequest request,
-                                      net::TimePoint deadline) {
+                                      bool as_stream, net::TimePoint deadline) {
   auto call = co_await worker.send(request, deadline);
   request.body = {};
   if (!call) {
     pair->decode = std::unexpected(call.error());
   } else {
     DecodeAnswer answer{std::move(*call)};
-    const auto begun = co_await answer.begin(deadline);
+    const auto begun = co_await answer.begin(as_stream, deadline);
     if (begun) {
       pair->decode = std::move(answer);
     } else {

@@ -30,7 +30,7 @@ struct LegPair {
 
   net::Event changed;  // set with either of the two below
   std::optional<PrefillOutcome> prefill;
-  std::optional<std::expected<DecodeAnswer, net::NetError>> decode;  // its first bytes have come
+  std::optional<std::expected<DecodeAnswer, net::NetError>> decode;  // has begun
 };
 
 // The claim of a request's prefill, which the leg may outlive.
@@ -53,9 +53,9 @@ class RunningLeg {
   bool free_ = false;
 };
 
-// Sends the request and waits for the first bytes of the answer.
+// Sends the request and waits until the answer, wanted as a stream or not, has begun.
 net::asio::awaitable<void> run_decode(std::shared_ptr<LegPair> pair, net::HttpClient& worker, net::HttpRequest request,
-                                      net::TimePoint deadline);
+                                      bool as_stream, net::TimePoint deadline);
 
 // Sends the request to the instance that the claim was given.
 net::asio::awaitable<void> run_prefill(std::shared_ptr<LegPair> pair, SharedClaim claim, net::HttpClient& engine,

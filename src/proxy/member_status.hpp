@@ -12,10 +12,18 @@
 
 namespace balanceroute::proxy {
 
+// What probes say of a prefill instance.
+struct PrefillStatus {
+  HealthState health;
+  std::string fault;  // the last one
+};
+
 // What is known of a worker beside its books.
 struct MemberStatus {
   HealthState health;
   bool on_trial;
+  std::uint64_t times_held;
+  std::uint64_t rank_rejections;
   bool drain_asked;
   bool removing;                                    // leaves when its last request has
   std::string fault;                                // the last one

@@ -26,10 +26,6 @@ std::string in_words(const WorkerSelector& which) {
   return words;
 }
 
-bool is_probe(Evidence evidence) {
-  return evidence == Evidence::probe_answered || evidence == Evidence::probe_failed || evidence == Evidence::probe_late;
-}
-
 std::string what_happened(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
@@ -212,9 +208,19 @@ void Membership::report(WorkerId worker, Evidence evidence, std::string fault) {
   });
 }
 
+void Membership::began(WorkerId worker) {
+  Member& member = members_[worker.value()];
+  if (!member.health.on_trial()) return;
+  ++member.on_trial;
+  settle(member, "it is on trial with as many requests as it may have");
+}
+
 void Membership::ended(WorkerId worker, bool complete) {
   Member& member = members_[worker.value()];
+  const bool tried = member.on_trial > 0;
+  if (tried) --member.on_trial;
   if (complete) observe(member, Evidence::request_complete, {});
+  if (tried) settle(member, "it is on trial for another request");
   if (member.removing) leave_if_idle(member);
 }
 
@@ -229,9 +235,14 @@ void Membership::asked(const net::Endpoint& endpoint) {
 // Ranks behind one address are judged by the same probe.
 void Membership::probed(const net::Endpoint& endpoint, const ProbeAnswer& answer) {
   if (answer.reading) read(endpoint, *answer.reading);
+  // Tokens of one rank show that the server lives that all of them share.
+  bool lives = false;
+  for (const Member& member : members_) {
+    if (member.address.endpoint == endpoint && dispatcher_.pulse(member.id).take()) lives = true;
+  }
   for (Member& member : members_) {
     if (member.address.endpoint != endpoint) continue;
-    observe(member, answer.evidence, answer.fault);
+    observe(member, answer.evidence, answer.fault, lives);
     first_looked(member);
   }
 }
@@ -349,13 +360,28 @@ void Membership::count_background(Member& member, std::int64_t sequences) {
       books.key.url, books.key.group, counted, before);
 }
 
-void Membership::observe(Member& member, Evidence evidence, const std::string& fault) {
+void Membership::observe(Member& member, Evidence evidence, const std::string& fault, bool lives) {
   if (record(member).state == WorkerState::removed) return;
   if (!fault.empty()) member.fault = fault;
-  if (evidence == Evidence::request_failed && is_last_to_take_requests(member)) return;
-  const bool lives = is_probe(evidence) && dispatcher_.pulse(member.id).take();
+  if (evidence == Evidence::rank_rejected) note_rejected_rank(member, fault);
+  const bool failed = evidence == Evidence::request_failed || evidence == Evidence::rank_rejected;
+  if (failed && is_last_to_take_requests(member)) return;
+  const bool tried = member.health.on_trial();
   const bool changed = member.health.observe(evidence, dispatcher_.decider().now(), lives);
-  if (changed) settle(member, fault.empty() ? "it answers" : fault);
+  if (!changed) return;
+  const bool released = tried && member.health.state() == HealthState::up;
+  settle(member, !fault.empty() ? fault : released ? "it has passed its trial" : "it answers");
+}
+
+// Not the worker's doing, and it will not pass: whoever set the router up must hear of it.
+void Membership::note_rejected_rank(Member& member, const std::string& fault) {
+  ++member.rejections;
+  if (std::exchange(member.rank_rejected, true)) return;
+  const WorkerRecord books = record(member);
+  log_.error(
+      "worker {} of group {} does not know rank {}: {}; set ranks, start_rank and addressing of that worker as its "
+      "engine has them",
+      books.key.url, books.key.group, books.key.rank, fault);
 }
 
 bool Membership::is_last_to_take_requests(const Member& member) const {
@@ -398,19 +424,41 @@ void Membership::settle(Member& member, std::string_view reason) {
   arm_timer();
 }
 
-void Membership::bring_in_line(Router& router, const Member& member) const {
+void Membership::bring_in_line(Router& router, Member& member) const {
   const HealthState health = member.health.state();
   std::expected<void, WorkerError> done;
   if (health == HealthState::unseen) return;
+  if (!member.health.on_trial()) member.on_trial = 0;
+  limit_trial(router, member);
   if (health == HealthState::down) {
     done = router.declare_dead(member.id);
   } else {
     if (!router.ledger().position(member.id)) done = router.restart(member.id);
     assert(done);
-    const bool rests = member.drain_asked || health == HealthState::held;
+    const bool rests = member.drain_asked || health == HealthState::held || trial_is_busy(member);
     done = rests ? router.drain(member.id) : router.resume(member.id);
   }
   assert(done);  // the worker is known and not removed
+}
+
+// Beside what it runs from before.
+void Membership::limit_trial(Router& router, Member& member) const {
+  const bool tried = member.health.on_trial();
+  if (!tried && !member.limited) return;
+  member.limited = tried;
+  std::optional<std::int32_t> most;
+  if (tried) {
+    const std::int64_t more = std::max<std::int64_t>(0, options_.health.trial_requests - member.on_trial);
+    most = record(member).sequences + static_cast<std::int32_t>(more);
+  }
+  [[maybe_unused]] const auto done = router.limit(member.id, most);
+  assert(done);
+}
+
+// Nobody waits for a trial when there is no other worker.
+bool Membership::trial_is_busy(const Member& member) const {
+  return member.health.on_trial() && member.on_trial >= options_.health.trial_requests &&
+         !is_last_to_take_requests(member);
 }
 
 void Membership::leave_if_idle(Member& member) {
@@ -455,7 +503,8 @@ void Membership::arm_timer() {
 void Membership::tick() {
   const net::TimePoint now = dispatcher_.decider().now();
   for (Member& member : members_) {
-    if (member.health.tick(now)) settle(member, "its time is over; it is tried again");
+    if (!member.health.tick(now)) continue;
+    settle(member, member.health.on_trial() ? "its time is over; it is on trial" : "nothing failed in its trial");
   }
   arm_timer();
 }
@@ -490,6 +539,8 @@ std::vector<MemberStatus> Membership::statuses() const {
   for (const Member& member : members_) {
     out.push_back({.health = member.health.state(),
                    .on_trial = member.health.on_trial(),
+                   .times_held = member.health.times_held(),
+                   .rank_rejections = member.rejections,
                    .drain_asked = member.drain_asked,
                    .removing = member.removing,
                    .fault = member.fault,

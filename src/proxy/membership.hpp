@@ -61,6 +61,7 @@ struct MembershipOptions {
 //   States     absent until it answers for the first time; dead while it cannot be reached; draining while an operator
 //              wants it so, or it is held back for failing requests; else ready. A worker is never held back when no
 //              other takes requests.
+//   Trial      one that was held back takes `health.trial_requests` at once until its trial ends.
 //   Removal    drains first; the worker leaves when it holds nothing. Under a barrier a dead worker stops its whole
 //   group
 //              until it is back or removed.
@@ -105,6 +106,10 @@ class Membership final : public PlacementObserver {
     bool drain_asked = false;
     bool removing = false;
     bool looked_at = false;
+    std::int64_t on_trial = 0;   // requests that it has been given since its trial began and not ended
+    bool limited = false;        // in the ledger, for its trial
+    bool rank_rejected = false;  // and told
+    std::uint64_t rejections = 0;
     std::string fault;
     std::array<std::uint64_t, kWorkerStates> became{};
     Reconciler reconciler;
@@ -114,6 +119,7 @@ class Membership final : public PlacementObserver {
     std::optional<RankReading> engine;
   };
 
+  void began(WorkerId worker) override;
   void ended(WorkerId worker, bool complete) override;
   void probed(const net::Endpoint& endpoint, const ProbeAnswer& answer);
   void asked(const net::Endpoint& endpoint);
@@ -121,9 +127,12 @@ class Membership final : public PlacementObserver {
   void reconcile(Member& member, const RankReading& engine);
   void count_background(Member& member, std::int64_t sequences);
   void restarted(Member& member);
-  void observe(Member& member, Evidence evidence, const std::string& fault);
+  void observe(Member& member, Evidence evidence, const std::string& fault, bool lives = false);
+  void note_rejected_rank(Member& member, const std::string& fault);
   void settle(Member& member, std::string_view reason);
-  void bring_in_line(Router& router, const Member& member) const;
+  void bring_in_line(Router& router, Member& member) const;
+  void limit_trial(Router& router, Member& member) const;
+  [[nodiscard]] bool trial_is_busy(const Member& member) const;
   void leave_if_idle(Member& member);
   void first_looked(Member& member);
   void arm_timer();

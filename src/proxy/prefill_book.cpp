@@ -81,7 +81,7 @@ std::optional<PrefillLease> PrefillBook::take(Tokens work, std::optional<Prefill
   };
   std::optional<std::uint32_t> best;
   for (std::uint32_t i = 0; i < instances_.size(); ++i) {
-    if (suspended(instances_[i]) || !has_room(instances_[i], work)) continue;
+    if (!ready(instances_[i]) || !has_room(instances_[i], work)) continue;
     if (!best || order(i) < order(*best)) best = i;
   }
   if (!best) return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<PrefillLease> PrefillBook::take(Tokens work, std::optional<Prefill
 }
 
 bool PrefillBook::any_ready() const {
-  return std::ranges::any_of(instances_, [this](const PrefillCounts& instance) { return !suspended(instance); });
+  return std::ranges::any_of(instances_, [this](const PrefillCounts& instance) { return ready(instance); });
 }
 
 void PrefillBook::failed(PrefillId id) {
@@ -102,6 +102,7 @@ void PrefillBook::failed(PrefillId id) {
 }
 
 void PrefillBook::answered(PrefillId id) {
+  ++instances_[id.value()].answers;
   instances_[id.value()].failures = 0;
   instances_[id.value()].suspended_until = {};
 }

@@ -28,6 +28,8 @@ struct PrefillCounts {
   std::size_t requests = 0;    // live leases
   std::uint32_t failures = 0;  // in a row
   net::TimePoint suspended_until{};
+  std::uint64_t answers = 0;  // so far
+  bool reachable = true;      // as probes say
 
   [[nodiscard]] Tokens budget() const { return computing + held + stranded; }
 };
@@ -104,12 +106,13 @@ class PrefillBook {
   // The present moment; it never goes back. Stranded KV whose time has come is free again.
   void set_now(net::TimePoint now);
 
-  // The instance with the least work among those that are not suspended and stay below the high-water mark, `avoid`
-  // only if no other one is left. An empty instance takes a prompt of any size.
+  // The instance with the least work among those that can be reached, are not suspended and stay below the high-water
+  // mark, `avoid` only if no other one is left. An empty instance takes a prompt of any size.
   [[nodiscard]] std::optional<PrefillLease> take(Tokens work, std::optional<PrefillId> avoid = {});
-  // Whether there is an instance that is not suspended, full or not.
+  // Whether there is an instance that can be reached and is not suspended, full or not.
   [[nodiscard]] bool any_ready() const;
 
+  void set_reachable(PrefillId instance, bool reachable) { instances_[instance.value()].reachable = reachable; }
   // An instance that fails twice in a row is left alone for a while, longer each time; an answer clears it.
   void failed(PrefillId instance);
   void answered(PrefillId instance);
@@ -121,6 +124,7 @@ class PrefillBook {
  private:
   friend class PrefillLease;
   [[nodiscard]] bool suspended(const PrefillCounts& instance) const { return instance.suspended_until > now_; }
+  [[nodiscard]] bool ready(const PrefillCounts& instance) const { return instance.reachable && !suspended(instance); }
   [[nodiscard]] bool has_room(const PrefillCounts& instance, Tokens work) const;
 
   Settings settings_;

@@ -100,6 +100,11 @@ void PrefillDispatcher::set_tenants(const std::vector<TenantParams>& tenants) {
   dispatch();
 }
 
+void PrefillDispatcher::set_reachable(PrefillId id, bool reachable) {
+  book_.set_reachable(id, reachable);
+  dispatch();
+}
+
 std::size_t PrefillDispatcher::parked(std::string_view tenant) const {
   const auto known = tenants_.known().find(tenant);
   return eligibility_.standing(known == tenants_.known().end() ? kDefaultTenant : known->second.id).parked;

@@ -96,6 +96,10 @@ class PrefillDispatcher {
   // Requests of the tenant that wait for room in its quota.
   std::size_t parked(std::string_view tenant) const;
 
+  // What probes say of an instance.
+  void set_reachable(PrefillId id, bool reachable);
+  const PrefillCounts& counts(PrefillId id) const { return book_.instances()[id.value()]; }
+
   // `with_leases` lists every lease.
   PrefillSnapshot snapshot(bool with_leases) const;
   // Claims that exist now. Any thread.

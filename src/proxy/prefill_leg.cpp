@@ -20,6 +20,7 @@ PrefillOutcome failed(std::string reason) {
 PrefillOutcome failed(const net::NetError& error) {
   PrefillOutcome outcome = failed(error.detail);
   if (error.fault == net::NetFault::Cancelled) outcome.end = PrefillEnd::Cancelled;
+  outcome.late = error.fault == net::NetFault::Timeout;
   return outcome;
 }
 

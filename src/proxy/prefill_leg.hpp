@@ -26,6 +26,7 @@ struct PrefillOutcome {
   std::string finish_reason;   // of the answer; empty: it named none
   net::HttpResponse answer;    // of a refusal
   std::string reason;          // of a failure
+  bool late = false;           // that its deadline had passed
 };
 
 // Sends the request and reads the whole answer.

@@ -37,13 +37,13 @@ RequestRecord::~RequestRecord() {
       "margin_tokens={} "
       "prompt_tokens={} "
       "output_tokens={} prefill={} arrival_wait_ms={:.1f} prefill_ms={:.1f} pool_wait_ms={:.1f} ttft_ms={:.1f} "
-      "tpot_ms={:.2f} e2e_ms={:.1f} reason={}",
+      "tpot_ms={:.2f} e2e_ms={:.1f} tries={} reason={}",
       id, telemetry::log_value(client), tenant, telemetry::log_value(client_id), telemetry::log_value(path),
       telemetry::log_value(model), telemetry::to_string(outcome_), status_, telemetry::log_value(worker_), rank_,
       where_ ? to_string(where_->stage) : "-", where_ ? where_->score : 0, where_ ? where_->margin.count() : 0,
       prompt_tokens, output_tokens, telemetry::log_value(prefill_), milliseconds(times.arrival_wait),
       milliseconds(times.prefill), milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot),
-      milliseconds(times.e2e), telemetry::log_value(reason_));
+      milliseconds(times.e2e), tries, telemetry::log_value(reason_));
 }
 
 void RequestRecord::prefill_begun(std::string instance) {

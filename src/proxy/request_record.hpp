@@ -45,8 +45,10 @@ class RequestRecord {
   std::int32_t sequences = 1;
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
+  std::int32_t tries = 1;
 
   [[nodiscard]] const std::string& worker() const { return worker_; }
+  [[nodiscard]] std::int32_t rank() const { return rank_; }
 
  private:
   double seconds(net::TimePoint from, net::TimePoint to) const;

@@ -114,9 +114,19 @@ void TimeoutParams::visit_params(ParamVisitor& visitor) {
   visitor.real({"body_ms", "Longest time for the body of a request; then 408."}, body_ms, {1, kDayMs});
   visitor.real({"connect_ms", "Longest wait for a connection to a worker, its TLS handshake included."}, connect_ms,
                {1, kHourMs});
-  visitor.real({"admission_ms", "Longest wait of a request for a worker; then it is answered 503."}, admission_ms,
-               {1, kDayMs});
-  visitor.real({"first_byte_ms", "Longest wait for a worker's first byte; then 504."}, first_byte_ms, {1, kDayMs});
+  visitor.real({"request_ms",
+                "The whole time of a request, from its body to the end of its answer; then it is answered 504, or its "
+                "stream ends with an error."},
+               request_ms, {1, kDayMs});
+  visitor.real({"arrival_ms", "Longest wait for a prefill instance; then 504."}, arrival_ms, {1, kDayMs});
+  visitor.real({"prefill_ms",
+                "Longest wait for a prefill instance's answer; then another one is asked, as prefill.retries says."},
+               prefill_ms, {1, kDayMs});
+  visitor.real({"admission_ms", "Longest wait for a decode worker; then 504."}, admission_ms, {1, kDayMs});
+  visitor.real({"first_byte_ms",
+                "Longest wait for a worker's first event that is more than a role, or for all of an answer that is not "
+                "streamed; then 504."},
+               first_byte_ms, {1, kDayMs});
   visitor.real({"stream_idle_ms", "Longest silence of a worker within an answer; then the stream ends with an error."},
                stream_idle_ms, {1, kDayMs});
   visitor.real({"client_stall_ms", "How long a client may take nothing while bytes wait for it."}, client_stall_ms,
@@ -154,6 +164,7 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
       reload_on_change);
   visitor.nested({"limits", "Bounds on what clients may send."}, limits);
   visitor.nested({"timeouts", "Longest waits."}, timeouts);
+  visitor.nested({"retries", "Requests that another worker is given when one has failed them."}, retries);
   visitor.nested({"health", "When workers are given requests, and when not."}, health);
   visitor.texts(
       {"worker_networks",

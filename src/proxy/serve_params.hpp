@@ -18,6 +18,7 @@
 #include "proxy/engine_key.hpp"
 #include "proxy/health_params.hpp"
 #include "proxy/prefill_params.hpp"
+#include "proxy/retry.hpp"
 #include "proxy/tls_params.hpp"
 #include "proxy/token_progress.hpp"
 #include "proxy/worker_address.hpp"
@@ -89,6 +90,9 @@ struct TimeoutParams {
   double head_ms = 10'000;
   double body_ms = 60'000;
   double connect_ms = 2'000;
+  double request_ms = 3'600'000;
+  double arrival_ms = 600'000;
+  double prefill_ms = 120'000;
   double admission_ms = 600'000;
   double first_byte_ms = 300'000;
   double stream_idle_ms = 60'000;
@@ -118,6 +122,7 @@ struct ServeParams {
   bool reload_on_change = true;
   LimitParams limits;
   TimeoutParams timeouts;
+  RetryParams retries;
   HealthParams health;
   std::vector<std::string> worker_networks;
   std::vector<FleetParams> fleets;

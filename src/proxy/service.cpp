@@ -37,9 +37,9 @@ std::string failure_text(const std::exception_ptr& failure) {
 // Workers, policies and waits may; what is bound, started or counted by from the start on may not.
 bool may_change_while_running(std::string_view path) {
   if (path == "log_level" || path == "reload_on_change" || path == "limits.waiting_requests" ||
-      path.starts_with("health.") || path.starts_with("keys.") || path.starts_with("tls.") ||
-      path.starts_with("admin.tls.") || path.find("].engine_key.") != std::string_view::npos ||
-      path.find("].tls.") != std::string_view::npos)
+      path.starts_with("health.") || path.starts_with("retries.") || path.starts_with("keys.") ||
+      path.starts_with("tls.") || path.starts_with("admin.tls.") ||
+      path.find("].engine_key.") != std::string_view::npos || path.find("].tls.") != std::string_view::npos)
     return true;
   if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms" ||
       path == "timeouts.head_ms" || path == "timeouts.body_ms")
@@ -52,9 +52,10 @@ bool may_change_while_running(std::string_view path) {
 
 }  // namespace
 
-Service::Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger> log)
+Service::Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger> log, const net::Clock* clock)
     : params_{std::move(settings)},
       log_{std::move(log)},
+      clock_{clock != nullptr ? *clock : own_clock_},
       threads_{thread_count(*params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
       decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
@@ -66,12 +67,12 @@ Service::Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger>
 
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log,
-                                                                    Origins origins) {
+                                                                    Origins origins, const net::Clock* clock) {
   auto loaded = load_keys(params);
   if (!loaded) return std::unexpected(loaded.error());
   auto ends = loaded->certificate_ends(params);
   std::unique_ptr<Service> service{
-      new Service{{std::move(params), std::move(origins), loaded->clients, std::move(ends)}, std::move(log)}};
+      new Service{{std::move(params), std::move(origins), loaded->clients, std::move(ends)}, std::move(log), clock}};
   if (const auto built = service->build(*loaded); !built) return std::unexpected(built.error());
   return service;
 }
@@ -229,6 +230,12 @@ std::expected<std::vector<std::string>, std::string> Service::reload(ServeParams
   for (std::string& name : use_certificates(*loaded)) changed.push_back(std::move(name));
   warn_of_certificates();
   return changed;
+}
+
+void Service::follow_clock() {
+  const auto follow = [this](net::IoThread& thread) { thread.call([&] { thread.timers().fire_due(clock_.now()); }); };
+  for (std::size_t i = 0; i < threads_.size(); ++i) follow(threads_.at(i));
+  if (own_decider_) follow(*own_decider_);
 }
 
 bool Service::drain(net::Duration longest) {

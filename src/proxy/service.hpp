@@ -24,10 +24,11 @@ namespace balanceroute::proxy {
 //   Threads  the public functions are for the owner's thread, which must not be one of the service's own.
 class Service {
  public:
-  // `params` has passed problems_of().
+  // `params` has passed problems_of(); a `clock` of the owner's outlives it, else it has one of its own.
   static std::expected<std::unique_ptr<Service>, std::string> start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log,
-                                                                    Origins origins = {});
+                                                                    Origins origins = {},
+                                                                    const net::Clock* clock = nullptr);
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -45,8 +46,11 @@ class Service {
   // Readiness fails and nothing new is accepted; true when every running request ended within `longest`.
   bool drain(net::Duration longest);
 
+  // For the owner of a clock that does not move by itself: does what is due by now.
+  void follow_clock();
+
  private:
-  Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger> log);
+  Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger> log, const net::Clock* clock);
   std::expected<void, std::string> build(const LoadedKeys& loaded);
   // The names of what is other than before.
   std::vector<std::string> use_certificates(const LoadedKeys& loaded);
@@ -57,7 +61,8 @@ class Service {
 
   LiveSettings params_;
   std::shared_ptr<spdlog::logger> log_;
-  net::SteadyClock clock_;
+  net::SteadyClock own_clock_;
+  const net::Clock& clock_;
   telemetry::RouterMetrics metrics_;
   std::atomic<bool> draining_{false};
   net::IoThreads threads_;

@@ -1,6 +1,7 @@
 #include "proxy/state_report.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +28,12 @@ std::vector<Label> labels_of(const WorkerRecord& worker) {
           {"rank", std::to_string(worker.key.rank)}};
 }
 
+constexpr std::array<std::string_view, 5> kHealthLabels{"unseen", "up", "on_trial", "held", "down"};
+
+std::string_view health_label(const MemberStatus& member) {
+  return member.on_trial ? "on_trial" : to_string(member.health);
+}
+
 std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snapshots) {
   MetricFamily load =
       make_family("balanceroute_worker_load_tokens", "Tokens the worker reads in one step.", MetricType::Gauge);
@@ -43,10 +50,25 @@ std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snap
                                      "How often the worker came into the state.", MetricType::Counter);
   MetricFamily incarnation = make_family("balanceroute_worker_incarnation",
                                          "Restarts of the engine that the router has seen.", MetricType::Gauge);
+  MetricFamily health =
+      make_family("balanceroute_worker_health", "1 for what probes and requests say of the worker.", MetricType::Gauge);
+  MetricFamily holds = make_family("balanceroute_worker_holds_total",
+                                   "How often the worker was held back for failing requests.", MetricType::Counter);
+  MetricFamily rejections =
+      make_family("balanceroute_worker_rank_rejections_total",
+                  "Requests that the engine refused because it has no such rank.", MetricType::Counter);
   for (const FleetSnapshot& fleet : snapshots) {
     for (const WorkerRecord& worker : fleet.workers) {
       if (worker.state == WorkerState::removed) continue;
       const std::vector<Label> labels = labels_of(worker);
+      const MemberStatus& member = fleet.members[worker.id.value()];
+      for (const std::string_view one : kHealthLabels) {
+        std::vector<Label> with_health = labels;
+        with_health.push_back({"health", std::string{one}});
+        add_sample(health, with_health, health_label(member) == one ? 1 : 0);
+      }
+      add_sample(holds, labels, static_cast<double>(member.times_held));
+      add_sample(rejections, labels, static_cast<double>(member.rank_rejections));
       add_sample(load, labels, number(worker.load));
       add_sample(slots, labels, worker.slots.decoding);
       add_sample(in_flight, labels, worker.sequences);
@@ -62,7 +84,7 @@ std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snap
       }
     }
   }
-  return {load, slots, in_flight, queued, ready, state, changes, incarnation};
+  return {load, slots, in_flight, queued, ready, state, changes, incarnation, health, holds, rejections};
 }
 
 // What engines say of their ranks, and how that fits the ledger.
@@ -170,7 +192,8 @@ std::vector<MetricFamily> prefill_families(const ServiceContext& service, const 
       make_family("balanceroute_prefill_stranded_tokens",
                   "Prompt tokens whose KV the instance holds for nobody, until its lease ends.", MetricType::Gauge);
   MetricFamily ready =
-      make_family("balanceroute_prefill_ready", "0 while a failing instance is left alone.", MetricType::Gauge);
+      make_family("balanceroute_prefill_ready", "0 while an instance that fails or cannot be reached is left alone.",
+                  MetricType::Gauge);
   MetricFamily waiting = make_family("balanceroute_arrival_queue_depth_requests",
                                      "Requests that wait for a prefill instance.", MetricType::Gauge);
   MetricFamily in_flight = make_family("balanceroute_prefill_in_flight_requests",
@@ -196,7 +219,7 @@ std::vector<MetricFamily> prefill_families(const ServiceContext& service, const 
       add_sample(computing, instance, number(counts.computing));
       add_sample(held, instance, number(counts.held));
       add_sample(stranded, instance, number(counts.stranded));
-      add_sample(ready, instance, counts.suspended_until > service.clock.now() ? 0 : 1);
+      add_sample(ready, instance, counts.reachable && counts.suspended_until <= service.clock.now() ? 1 : 0);
     }
     add_sample(waiting, labels, static_cast<double>(prefill.waiting));
     add_sample(in_flight, labels, static_cast<double>(prefill.in_flight));
@@ -207,7 +230,8 @@ std::vector<MetricFamily> prefill_families(const ServiceContext& service, const 
   return {computing, held, stranded, ready, waiting, in_flight, target, forced, expired};
 }
 
-nlohmann::ordered_json prefill_json(const PrefillSnapshot& prefill, const std::vector<PrefillPeer>& peers) {
+nlohmann::ordered_json prefill_json(const FleetSnapshot& fleet, const std::vector<PrefillPeer>& peers) {
+  const PrefillSnapshot& prefill = *fleet.prefill;
   nlohmann::ordered_json instances = nlohmann::ordered_json::array();
   for (std::size_t i = 0; i < prefill.instances.size(); ++i) {
     const PrefillCounts& counts = prefill.instances[i];
@@ -217,7 +241,9 @@ nlohmann::ordered_json prefill_json(const PrefillSnapshot& prefill, const std::v
                          {"computing_tokens", counts.computing.count()},
                          {"held_tokens", counts.held.count()},
                          {"stranded_tokens", counts.stranded.count()},
-                         {"failures_in_a_row", counts.failures}});
+                         {"failures_in_a_row", counts.failures},
+                         {"health", std::string{to_string(fleet.prefill_health[i].health)}},
+                         {"last_fault", fleet.prefill_health[i].fault}});
   }
   nlohmann::ordered_json leases = nlohmann::ordered_json::array();
   for (const PrefillLeaseRecord& lease : prefill.leases) {
@@ -262,6 +288,8 @@ nlohmann::ordered_json worker_json(const WorkerRecord& worker, const FleetSnapsh
           {"takes_requests", worker.eligible},
           {"health", std::string{to_string(member.health)}},
           {"on_trial", member.on_trial},
+          {"times_held", member.times_held},
+          {"rank_rejections", member.rank_rejections},
           {"drain_asked", member.drain_asked},
           {"removing", member.removing},
           {"last_fault", member.fault},
@@ -331,7 +359,7 @@ net::HttpResponse ledger_response(const ServiceContext& service, const std::vect
     for (const FleetSnapshot::Tenant& tenant : snapshot.tenants) fleet["tenants"].push_back(tenant_json(tenant));
     fleet["leases"] = nlohmann::ordered_json::array();
     for (const LeaseRecord& lease : snapshot.leases) fleet["leases"].push_back(lease_json(lease));
-    if (snapshot.prefill) fleet["prefill"] = prefill_json(*snapshot.prefill, service.fleets[f]->prefill_peers());
+    if (snapshot.prefill) fleet["prefill"] = prefill_json(snapshot, service.fleets[f]->prefill_peers());
     body["fleets"].push_back(std::move(fleet));
   }
   return net::json_response(200, body.dump(2));

@@ -85,6 +85,10 @@ RouterMetrics::RouterMetrics()
                                 "Prefill requests that an instance failed; they are tried again elsewhere.")},
       kv_losses_{counter(registry_, "balanceroute_prefill_repeated_total",
                          "Prefilled requests that a decode worker failed; both legs are tried again.")},
+      retries_{counter(registry_, "balanceroute_request_retries_total",
+                       "Other tries of requests whose worker failed them before anything had reached the client.")},
+      retries_denied_{counter(registry_, "balanceroute_request_retries_denied_total",
+                              "Failed requests that were not tried again because the budget of retries was spent.")},
       given_up_{counter(registry_, "balanceroute_stream_given_up_total",
                         "Answers that a worker ended for want of KV space and another one went on with.")},
       alone_without_kv_{alone(registry_, "no_kv")},
@@ -146,6 +150,14 @@ void RouterMetrics::limited(const std::string& tenant, const std::string& limit)
 
 void RouterMetrics::prefill_failed() {
   prefill_failures_.Increment();
+}
+
+void RouterMetrics::request_retried() {
+  retries_.Increment();
+}
+
+void RouterMetrics::retry_denied() {
+  retries_denied_.Increment();
 }
 
 void RouterMetrics::kv_lost() {

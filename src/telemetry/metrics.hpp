@@ -64,6 +64,10 @@ class RouterMetrics {
   void prefill_failed();
   // A decode worker failed a request that another leg had prefilled; both legs are tried again.
   void kv_lost();
+  // A decode worker failed a request before anything had reached the client, and it is tried again; or it would be,
+  // had the budget not been spent.
+  void request_retried();
+  void retry_denied();
   // A decode worker ended an answer for want of KV space, and another one goes on with it.
   void answer_given_up();
   // A decode worker computes a prompt itself that a prefill instance was meant for. `reason`: "no_kv", the instance
@@ -86,6 +90,8 @@ class RouterMetrics {
   prometheus::Counter& tokens_;
   prometheus::Counter& prefill_failures_;
   prometheus::Counter& kv_losses_;
+  prometheus::Counter& retries_;
+  prometheus::Counter& retries_denied_;
   prometheus::Counter& given_up_;
   prometheus::Counter& alone_without_kv_;
   prometheus::Counter& alone_without_prefill_;

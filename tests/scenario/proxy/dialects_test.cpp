@@ -307,6 +307,56 @@ TEST_F(RoutedFleet, LostKvOfAStreamIsAnErrorInTheEnd) {
   EXPECT_THAT(metrics(), HasSubstr("balanceroute_prefill_repeated_total 2"));
 }
 
+// Law: a worker that nobody can reach costs its requests nothing while another one lives, and prompts are computed
+// once.
+TEST_P(EveryDialect, UnreachableWorkersAreGoneRound) {
+  constexpr std::uint16_t kNobody = 1;
+  EmulatorParams fleet = quick(GetParam());
+  fleet.ranks = 1;
+  start(fleet, [](ServeParams& params) {
+    params.fleets[0].barrier = false;  // else the dead worker would stop its group
+    params.fleets[0].policy.name = "round_robin";
+    params.fleets[0].groups[0].workers.push_back({.url = url_of(kNobody)});
+    params.health.interval_ms = 0;  // taken for healthy until requests say otherwise
+  });
+  const std::string body = R"({"model":"emulated","prompt":"once upon","max_tokens":3)";
+  for (int i = 0; i < 4; ++i) {
+    const std::string whole = post(kText, body + "}");
+    ASSERT_EQ(status_of(whole), 200) << whole;
+    EXPECT_EQ(json::parse(body_of(whole))["choices"][0]["text"], numbered(3));
+    EXPECT_EQ(read_stream(post(kText, body + R"(,"stream":true})")).text, numbered(3));
+  }
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  EXPECT_EQ(kv()["local_prompts"], 0);
+  if (is("vllm_nixl") || is("ascend_mooncake")) {
+    EXPECT_EQ(kv()["offered"], 8);
+  }
+  EXPECT_THAT(metrics(), testing::Not(HasSubstr("balanceroute_request_retries_total 0")));
+}
+
+// Law: a request whose worker breaks off before it has answered anything is tried once more, prefill and all, and no
+// more: it may be why.
+TEST_P(EveryDialect, BrokenOffRequestsAreTriedOnceMore) {
+  EmulatorParams fleet = quick(GetParam());
+  fleet.ranks = 1;
+  fleet.lease_seconds = 0.3;
+  start(fleet, [](ServeParams& params) {
+    params.timeouts.worker_idle_ms = 0;  // else a kept connection that breaks is replaced, at the cost of one fault
+  });
+  const auto broken = [this](int times) {
+    inject(emulator_->ports()[0][0], {{"fault", "reset"}, {"count", times}, {"path", std::string{kText}}});
+    return post(kText, R"({"model":"emulated","prompt":"once upon","max_tokens":3})");
+  };
+  const std::string answer = broken(1);
+  ASSERT_EQ(status_of(answer), 200) << answer;
+  EXPECT_EQ(json::parse(body_of(answer))["choices"][0]["text"], numbered(3));
+  EXPECT_THAT(metrics(), HasSubstr("balanceroute_request_retries_total 1"));
+  EXPECT_EQ(status_of(broken(2)), 502);
+  EXPECT_THAT(metrics(), HasSubstr("balanceroute_request_retries_total 2"));
+  EXPECT_EQ(kv()["relay_faults"], 0);
+  expect_all_given_back();
+}
+
 class AscendDialect : public EveryDialect {};
 
 INSTANTIATE_TEST_SUITE_P(Dialects, AscendDialect, testing::Values("ascend_mooncake", "ascend_layerwise"), kDialectName);

@@ -230,7 +230,10 @@ TEST_F(MembershipTest, SickHealthPageIsDeath) {
 TEST_F(MembershipTest, WorkerThatFailsRequestsIsHeldBack) {
   FakeEngine bad;
   FakeEngine good;
-  serve({{bad.url()}, {good.url()}}, false, [](ServeParams& params) { params.health.hold_ms = 3'600'000; });
+  serve({{bad.url()}, {good.url()}}, false, [](ServeParams& params) {
+    params.health.hold_ms = 3'600'000;
+    params.retries.most = 0;
+  });
   bad.status = 500;
   while (worker(0)["health"] != "held") ask();
   EXPECT_EQ(worker(0)["state"], "draining");
@@ -254,7 +257,7 @@ TEST_F(MembershipTest, HeldWorkerIsTriedAgain) {
 // Law: requests that fail at the only worker that is left do not close the router.
 TEST_F(MembershipTest, LastWorkerIsNeverHeldBack) {
   FakeEngine engine;
-  serve({{engine.url()}});
+  serve({{engine.url()}}, true, [](ServeParams& params) { params.retries.most = 0; });
   engine.status = 500;
   for (int i = 0; i < 10; ++i) ask();
   EXPECT_EQ(engine.completions, 10);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "support/fake_worker.hpp"
 #include "support/log_lines.hpp"
 #include "support/raw_client.hpp"
 #include "support/soon.hpp"
@@ -20,9 +21,18 @@ namespace {
 
 using namespace std::chrono_literals;
 using testing_support::body_of;
+using testing_support::chunk;
+using testing_support::FakeWorker;
+using testing_support::hangs_after;
+using testing_support::kDone;
+using testing_support::kFinish;
+using testing_support::kUsage;
 using testing_support::LogLines;
 using testing_support::RawClient;
 using testing_support::soon;
+using testing_support::start_stream;
+using testing_support::streams;
+using testing_support::unchunked;
 
 std::string ask(std::uint16_t port, const std::string& request) {
   return testing_support::http_exchange(port, request);
@@ -34,104 +44,7 @@ std::string post(std::string_view path, std::string_view body, std::string_view 
   return testing_support::http_request("POST", path, body, more_headers);
 }
 
-// A worker that answers as the test says and keeps what it was sent.
-class FakeWorker {
- public:
-  explicit FakeWorker(net::HttpHandler handler) : handler_{std::move(handler)} {
-    port_ = *server_.listen("127.0.0.1", 0);
-    threads_.start();
-  }
-  ~FakeWorker() {
-    server_.stop();
-    threads_.stop();
-  }
-  std::uint16_t port() const { return port_; }
-  std::vector<net::HttpRequest> requests() {
-    const std::scoped_lock lock{mutex_};
-    return requests_;
-  }
-  // Ends of handlers because the router closed the connection.
-  std::size_t closes() const { return closes_; }
-
- private:
-  net::asio::awaitable<void> handle(net::HttpExchange& exchange) {
-    {
-      const std::scoped_lock lock{mutex_};
-      requests_.push_back(exchange.request());
-    }
-    struct CountClose {
-      net::HttpExchange& exchange;
-      std::atomic<std::size_t>& closes;
-      ~CountClose() {
-        if (exchange.client_left()) ++closes;
-      }
-    } count{exchange, closes_};
-    co_await handler_(exchange);
-  }
-
-  net::HttpHandler handler_;
-  std::mutex mutex_;
-  std::vector<net::HttpRequest> requests_;
-  std::atomic<std::size_t> closes_{0};
-  net::SteadyClock clock_;
-  net::IoThreads threads_{1, "worker", clock_};
-  net::HttpServer server_{threads_, {}, [this](net::HttpExchange& exchange) { return handle(exchange); }};
-  std::uint16_t port_ = 0;
-};
-
-std::string chunk(const std::string& text) {
-  return R"(data: {"id":"c","choices":[{"index":0,"delta":{"content":")" + text +
-         R"("}}]})"
-         "\n\n";
-}
-const std::string kFinish =
-    "data: {\"id\":\"c\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
-const std::string kUsage =
-    "data: "
-    "{\"id\":\"c\",\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"total_tokens\":11,\"completion_tokens\":2}}\n\n";
-const std::string kDone = "data: [DONE]\n\n";
-
-void start_stream(net::HttpExchange& exchange) {
-  net::HttpResponse head;
-  head.headers.add("Content-Type", "text/event-stream; charset=utf-8");
-  exchange.start(head);
-}
-
-net::HttpHandler streams(std::vector<std::string> writes) {
-  return [writes](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
-    start_stream(exchange);
-    for (const std::string& bytes : writes) {
-      exchange.write(bytes);
-      co_await exchange.flushed();
-    }
-    co_await exchange.finish();
-  };
-}
-
-net::HttpHandler hangs_after(std::string bytes) {
-  return [bytes](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
-    start_stream(exchange);
-    exchange.write(bytes);
-    net::Event never{exchange.thread()};
-    co_await never.wait();
-  };
-}
-
 const std::string kStreamBody = R"({"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}],"x":1.50})";
-
-// Undoes chunk framing.
-std::string unchunked(const std::string& answer) {
-  std::string body = body_of(answer);
-  std::string out;
-  while (!body.empty()) {
-    const std::size_t size = std::stoul(body, nullptr, 16);
-    const std::size_t start = body.find("\r\n") + 2;
-    if (size == 0) break;
-    out += body.substr(start, size);
-    body.erase(0, start + size + 2);
-  }
-  return out;
-}
 
 class RouterService : public testing::Test {
  protected:
@@ -689,9 +602,9 @@ TEST_F(RouterService, DeadlinesEndRequests) {
                           [&] { return ask(service_->client_port(), post("/v1/completions", R"({"model":"m"})")); });
   EXPECT_TRUE(soon([&] { return worker.requests().size() == 1; }));
   const std::string second = ask(service_->client_port(), post("/v1/completions", R"({"model":"m"})"));
-  EXPECT_TRUE(second.starts_with("HTTP/1.1 503 ")) << second;
+  EXPECT_TRUE(second.starts_with("HTTP/1.1 504 ")) << second;
   EXPECT_NE(second.find("admission_timeout"), std::string::npos);
-  EXPECT_NE(second.find("Retry-After"), std::string::npos);
+  EXPECT_NE(second.find("x-should-retry: false"), std::string::npos);
   EXPECT_TRUE(first.get().starts_with("HTTP/1.1 504 "));
   EXPECT_TRUE(soon([&] { return ledger_is_empty(); }));
 }
@@ -727,6 +640,46 @@ TEST_F(RouterService, DrainWaitsForRunningRequests) {
   open = true;
   EXPECT_TRUE(service_->drain(5s));
   EXPECT_TRUE(running.get().starts_with("HTTP/1.1 200 "));
+}
+
+// Law: a router that stops before its requests have ended tells their clients, and none is told that its answer is
+// whole.
+TEST_F(RouterService, WhoIsCutOffByTheEndOfTheRouterIsTold) {
+  FakeWorker worker{hangs_after(chunk("a"))};
+  serve({worker.port()}, 1);
+  RawClient streaming{service_->client_port()};
+  streaming.send(post("/v1/chat/completions", kStreamBody));
+  streaming.read_until(chunk("a"));
+  RawClient waiting{service_->client_port()};
+  waiting.send(post("/v1/completions", R"({"model":"m"})"));
+  ASSERT_TRUE(soon([&] { return ledger()["requests_waiting"] == 1; }));
+  service_.reset();
+  const std::string cut = streaming.read_to_end();
+  EXPECT_NE(cut.find("router_stopping"), std::string::npos) << cut;
+  EXPECT_EQ(cut.find("[DONE]"), std::string::npos);
+  EXPECT_FALSE(cut.ends_with("0\r\n\r\n"));
+  const std::string refused = waiting.read_to_end();
+  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503 ")) << refused;
+  EXPECT_NE(refused.find("router_stopping"), std::string::npos);
+  EXPECT_NE(refused.find("Retry-After"), std::string::npos);
+  EXPECT_EQ(final_lines(), 2u);
+  EXPECT_TRUE(sink_->has("outcome=rejected status=200") && sink_->has("outcome=rejected status=503"));
+}
+
+// Law: a redirect of an engine is neither followed nor passed on.
+TEST_F(RouterService, RedirectsStayInside) {
+  FakeWorker worker{[](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    net::HttpResponse redirect{.status = 307, .headers = {}, .body = {}};
+    redirect.headers.add("Location", "http://elsewhere/v1/completions");
+    co_await exchange.respond(std::move(redirect));
+  }};
+  serve({worker.port()}, 4, [](ServeParams& params) { params.retries.most = 0; });
+  for (const std::string_view path : {"/v1/completions", "/v1/embeddings"}) {
+    const std::string answer = ask(service_->client_port(), post(path, R"({"model":"m"})"));
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 502 ")) << answer;
+    EXPECT_EQ(answer.find("Location"), std::string::npos) << answer;
+  }
+  EXPECT_TRUE(sink_->has("status 307"));
 }
 
 // Law: with one thread that decides and carries connections, everything works the same.

@@ -67,6 +67,28 @@ TEST_F(LedgerTest, PlacesAheadAreFilledAfterTheSlots) {
   EXPECT_EQ(ledger.worker(ahead).slots.ahead, 1);
 }
 
+// Law: a limit holds back new sequences and takes nothing from those that are there.
+TEST_F(LedgerTest, LimitBoundsWhatAWorkerIsGiven) {
+  const std::vector<Lease> before = [&] {
+    std::vector<Lease> leases;
+    for (std::uint64_t id = 1; id <= 2; ++id) leases.push_back(admit(id, w1, 10));
+    return leases;
+  }();
+  ASSERT_TRUE(ledger.limit(w1, 3));
+  EXPECT_EQ(ledger.view(group).free_slots[1], 1);
+  {
+    const Lease last = admit(3, w1, 10);
+    EXPECT_EQ(ledger.view(group).free_slots[1], 0);
+    const auto refused = ledger.reserve(w1, {.id = RequestId{4}, .prompt = Tokens{1}});
+    EXPECT_EQ(refused.error(), AdmitError::NoFreeSlots);
+  }
+  ASSERT_TRUE(ledger.limit(w1, 1));  // less than it has
+  EXPECT_EQ(ledger.view(group).free_slots[1], 0);
+  ASSERT_TRUE(ledger.limit(w1, std::nullopt));
+  EXPECT_EQ(ledger.view(group).free_slots[1], 2);
+  EXPECT_EQ(ledger.limit(WorkerId{9}, 1).error(), WorkerError::UnknownWorker);
+}
+
 // Law: only running sequences grow with the step clock, and only those of the group that stepped.
 TEST_F(LedgerTest, AdvanceGrowsRunningSequencesOfItsGroup) {
   const GroupId other = ledger.add_group("other");

@@ -73,11 +73,36 @@ TEST_F(EndpointHealthTest, FailedRequestsHoldItForLongerAndLonger) {
     EXPECT_TRUE(sees(Evidence::request_failed));  // one is enough now
   }
   pass(3000ms);
-  sees(Evidence::request_complete);
+  EXPECT_FALSE(sees(Evidence::request_complete));
+  EXPECT_TRUE(health.on_trial());
+  EXPECT_TRUE(sees(Evidence::request_complete));
   EXPECT_FALSE(health.on_trial());
+  EXPECT_EQ(health.times_held(), 5u);
   EXPECT_FALSE(sees(Evidence::request_failed));
   EXPECT_TRUE(sees(Evidence::request_failed));
   EXPECT_EQ(health.due(), now + 1000ms);
+}
+
+// Law: a trial in which nothing fails ends by itself, so that an idle fleet gets its worker back.
+TEST_F(EndpointHealthTest, TrialEndsWithTime) {
+  come_up();
+  for (int i = 0; i < 2; ++i) sees(Evidence::request_failed);
+  pass(1000ms);
+  ASSERT_TRUE(health.on_trial());
+  pass(999ms);
+  EXPECT_TRUE(health.on_trial());
+  pass(1ms);
+  EXPECT_FALSE(health.on_trial());
+  EXPECT_EQ(health.state(), HealthState::up);
+  EXPECT_EQ(health.due(), net::kNever);
+  EXPECT_FALSE(sees(Evidence::request_failed));  // two in a row again
+}
+
+// Law: a rank that its engine does not know is held at once.
+TEST_F(EndpointHealthTest, RejectedRankIsHeldAtOnce) {
+  come_up();
+  EXPECT_TRUE(sees(Evidence::rank_rejected));
+  EXPECT_EQ(health.state(), HealthState::held);
 }
 
 // Law: streams that begin well and break count as failures, however many begin.
