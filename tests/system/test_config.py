@@ -118,7 +118,7 @@ def test_reference_has_a_row_for_every_setting(run):
     """Law: the reference names settings of list entries too, with range, default and meaning."""
     ended = run("config", "reference")
     assert ended.returncode == 0
-    assert "| `limits.connections` | integer | 0..10000000 | `0` | " in ended.stdout
+    assert "| `limits.connections` | integer | 1..10000000 or auto | `auto` | " in ended.stdout
     assert "| `fleets[].groups[].slots` | integer | 1..65536 | required | " in ended.stdout
 
 
