@@ -14,6 +14,9 @@ namespace balanceroute::proxy {
 
 namespace {
 
+// Kept for a dashboard that reads slowly, before it loses changes.
+constexpr std::size_t kAdminBuffer = 256 * 1024;
+
 std::size_t thread_count(const ServeParams& params) {
   if (params.io_threads != ServeParams::kAuto) return static_cast<std::size_t>(params.io_threads);
   return std::max(1U, std::thread::hardware_concurrency()) - (std::thread::hardware_concurrency() > 1 ? 1 : 0);
@@ -66,7 +69,8 @@ Service::Service(ServeParams params, std::shared_ptr<spdlog::logger> log, Origin
       context_{clock_, threads_, params_, metrics_, *log_, fleets_, background_, callbacks_, client_port_},
       status_{context_, draining_},
       frontend_{context_, status_},
-      admin_{context_, status_} {}
+      feed_{context_, draining_},
+      admin_{context_, status_, feed_} {}
 
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log,
@@ -90,9 +94,10 @@ std::expected<void, std::string> Service::build(const std::vector<std::string>& 
   for_clients.wants_body = [this](const net::HttpRequest& head) { return frontend_.wants_body(head); };
   client_server_ = std::make_unique<net::HttpServer>(
       threads_, std::move(for_clients), [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
-  admin_server_ =
-      std::make_unique<net::HttpServer>(threads_, server_options(*params_, log_),
-                                        [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
+  net::ServerOptions for_admin = server_options(*params_, log_);
+  for_admin.write_buffer_bytes = kAdminBuffer;
+  admin_server_ = std::make_unique<net::HttpServer>(
+      threads_, std::move(for_admin), [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
   const auto client_port = listen(*client_server_, params_->listen);
   if (!client_port) return std::unexpected(client_port.error());
   const auto admin_port = listen(*admin_server_, params_->admin.listen);
@@ -101,6 +106,7 @@ std::expected<void, std::string> Service::build(const std::vector<std::string>& 
   admin_port_ = *admin_port;
   if (own_decider_) own_decider_->start();
   threads_.start();
+  threads_.at(0).call([this] { background_.on(0).spawn(feed_.write()); });
   look_at_workers();
   return {};
 }
