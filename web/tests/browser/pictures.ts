@@ -1,7 +1,8 @@
 // pictures.ts - the pictures of every view in docs/pictures: light, dark and as wide as a phone.
 //
 //     BALANCEROUTE_BIN=... scripts/web_node tests/browser/pictures.ts
-import { mkdirSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readdirSync } from 'node:fs';
 import { isReady, openBrowser, openPage, TestFleet } from './fleet.ts';
 import { root } from './process.ts';
 
@@ -44,3 +45,5 @@ try {
   await browser.close();
   await fleet.end();
 }
+// A third of the size, where pngquant is installed.
+spawnSync('pngquant', ['--force', '--ext', '.png', '--skip-if-larger', '--strip', ...readdirSync(folder).map((name) => `${folder}/${name}`)]);
