@@ -5,6 +5,7 @@
 
 BINARY := build/release/bin/balanceroute
 FUZZ_SECONDS ?= 120
+DEMO ?=
 SECONDS ?= 60
 
 help: ## Show this list
@@ -22,7 +23,7 @@ dev: ## Build everything with assertions, into build/dev
 	@scripts/build dev all
 
 demo: build ## Route a real trace through an emulated fleet and compare the policies
-	@$(BINARY) demo --workers 8
+	@$(BINARY) demo --workers 8 $(DEMO)
 
 test: ## Run every check and every test
 	@scripts/setup all

@@ -56,7 +56,7 @@ std::string loopback(std::uint16_t port) {
 proxy::ServeParams router_params(const DemoParams& params, const DemoSetup& setup, const emulator::Emulator& engines) {
   proxy::ServeParams serve;
   serve.listen = "127.0.0.1:0";
-  serve.admin.listen = "127.0.0.1:0";
+  serve.admin.listen = "127.0.0.1:" + std::to_string(params.admin_port);
   proxy::FleetParams fleet;
   fleet.dialect = setup.dialect;
   fleet.policy.name = setup.policy;
@@ -100,13 +100,16 @@ std::size_t settled_after(const trace::Trace& trace) {
   return std::max<std::size_t>(trace.requests.size() * kSettlingShare / 100, 1);
 }
 
-std::expected<DemoRun, std::string> run_one(const DemoParams& params, const DemoSetup& setup,
-                                            const trace::Trace& trace) {
+// A free admin port that was found is kept for the runs to come, so that a browser stays where it is.
+std::expected<DemoRun, std::string> run_one(DemoParams& params, const DemoSetup& setup, const trace::Trace& trace,
+                                            const OnRun& on_run) {
   const net::SteadyClock clock;
   emulator::Emulator engines{emulator_params(params, setup), clock};
   if (const auto started = engines.start(); !started) return std::unexpected(started.error());
   auto router = proxy::Service::start(router_params(params, setup, engines), telemetry::make_logger("demo", "warn"));
   if (!router) return std::unexpected(router.error());
+  params.admin_port = (*router)->admin_port();
+  on_run(setup, loopback((*router)->admin_port()) + "/");
 
   replay::ReplayParams client;
   client.url = loopback((*router)->client_port());
@@ -159,20 +162,21 @@ void DemoParams::visit_params(ParamVisitor& visitor) {
   visitor.choices({"prefill_policies", "Policies that are compared on that fleet."}, prefill_policies, policy_names());
   visitor.integer({"seed", "Seed of the order of requests and of those that run when the measurement begins."}, seed,
                   {0, 1'000'000'000});
+  visitor.integer(
+      {"admin_port", "Port of the router's admin listener, where the dashboard is; 0 takes a free one for all runs."},
+      admin_port, {0, 65'535});
   visitor.text({"json", "File for the figures as JSON."}, json);
   visitor.text({"html", "File for the figures as a page."}, html);
 }
 
-std::expected<std::vector<DemoRun>, std::string> run_demo(const DemoParams& params,
-                                                          const std::function<void(const DemoSetup&)>& on_run) {
+std::expected<std::vector<DemoRun>, std::string> run_demo(DemoParams params, const OnRun& on_run) {
   net::raise_descriptor_limit();
   auto trace = trace::parse_trace(bundled_trace(), std::string{kBundledTraceName});
   if (!trace) return std::unexpected(trace.error());
   pace(*trace, params);
   std::vector<DemoRun> runs;
   for (const DemoSetup& setup : setups_of(params)) {
-    on_run(setup);
-    auto run = run_one(params, setup, *trace);
+    auto run = run_one(params, setup, *trace, on_run);
     if (!run) return std::unexpected(setup.policy + ", " + setup.dialect + ": " + run.error());
     runs.push_back(std::move(*run));
   }

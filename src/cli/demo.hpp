@@ -27,6 +27,7 @@ struct DemoParams {
   std::int64_t prefill_instances = 2;
   std::vector<std::string> prefill_policies{"join_shortest_queue", "br_fit"};
   std::int64_t seed = 1;
+  std::int64_t admin_port = 0;
   std::string json;
   std::string html;
 
@@ -64,10 +65,12 @@ struct DemoRun {
   Forecast forecast{};
 };
 
-// Runs all in turn; `on_run` is told which one starts.
+// Told which run starts, and where its dashboard is: at the same address in all of them.
+using OnRun = std::function<void(const DemoSetup&, const std::string& dashboard)>;
+
+// Runs all in turn.
 //   Errors  a message when a part cannot start; failed requests are counted in the result instead.
-std::expected<std::vector<DemoRun>, std::string> run_demo(const DemoParams& params,
-                                                          const std::function<void(const DemoSetup&)>& on_run);
+std::expected<std::vector<DemoRun>, std::string> run_demo(DemoParams params, const OnRun& on_run);
 
 std::string demo_json(const std::vector<DemoRun>& runs);
 std::string demo_table(const std::vector<DemoRun>& runs);

@@ -19,8 +19,8 @@ class DemoCommand final : public Command {
     if (auto writable = check_outputs({params_.json, params_.html}); !writable) return writable;
     std::cerr << fmt::format("{} workers with {} slots, load {}, {} s of arrivals for each policy\n", params_.workers,
                              params_.slots, params_.load, params_.seconds);
-    const auto runs = run_demo(params_, [](const DemoSetup& setup) {
-      std::cerr << fmt::format("running {}, {} ...\n", setup.policy, setup.dialect);
+    const auto runs = run_demo(params_, [](const DemoSetup& setup, const std::string& dashboard) {
+      std::cerr << fmt::format("running {}, {}; dashboard: {}\n", setup.policy, setup.dialect, dashboard);
     });
     if (!runs) return run_failed(runs.error());
     words_beside({params_.json, params_.html}) << demo_table(*runs) << '\n' << demo_comparison(*runs);

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "proxy/admin_guard.hpp"
 #include "proxy/admin_request.hpp"
 #include "proxy/openai_error.hpp"
 #include "proxy/snapshots.hpp"
@@ -64,6 +65,16 @@ bool Admin::is_known(const net::HttpRequest& request) const {
 }
 
 net::asio::awaitable<void> Admin::handle(net::HttpExchange& exchange) {
+  const std::string_view path = exchange.request().path();
+  if (auto why = foreign_page(exchange.request(), !service_.params->admin.token.empty())) {
+    const ApiError refusal{403, "invalid_request_error", "foreign_page", *std::move(why)};
+    co_await exchange.respond(error_response(refusal));
+    co_return;
+  }
+  if (dashboard_.has(path)) {
+    co_await dashboard_.serve(exchange, path);
+    co_return;
+  }
   if (!is_known(exchange.request())) {
     net::HttpResponse refusal =
         error_response({401, "invalid_request_error", "unauthorized",
@@ -72,22 +83,27 @@ net::asio::awaitable<void> Admin::handle(net::HttpExchange& exchange) {
     co_await exchange.respond(std::move(refusal));
     co_return;
   }
-  const std::string_view path = exchange.request().path();
-  const std::string& method = exchange.request().method;
   if (WorkerRoutes::has(path)) {
     co_await workers_.serve(exchange, path);
-    co_return;
-  }
-  if (PolicyRoutes::has(path)) {
+  } else if (PolicyRoutes::has(path)) {
     co_await policy_.serve(exchange, path);
-    co_return;
+  } else {
+    co_await show(exchange, path);
   }
-  const bool known = path == "/debug/ledger" || path == "/debug/explain" || StatusRoutes::has(path);
+}
+
+net::asio::awaitable<void> Admin::show(net::HttpExchange& exchange, std::string_view path) {
+  const std::string& method = exchange.request().method;
+  const bool known = path == "/debug/ledger" || path == "/debug/explain" || path == "/live" || StatusRoutes::has(path);
   if (!known) {
     co_await exchange.respond(
         error_response({404, "invalid_request_error", "unknown_path", "this path is not served here"}));
+  } else if (path == "/live" && method != "GET") {
+    co_await exchange.respond(wrong_method("GET"));
   } else if (method != "GET" && method != "HEAD") {
     co_await exchange.respond(wrong_method("GET, HEAD"));
+  } else if (path == "/live") {
+    co_await feed_.serve(exchange);
   } else if (path == "/debug/ledger") {
     co_await show_ledger(exchange);
   } else if (path == "/debug/explain") {

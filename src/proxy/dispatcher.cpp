@@ -1,6 +1,8 @@
 #include "proxy/dispatcher.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <span>
 #include <utility>
 
 #include "core/envelope.hpp"
@@ -37,6 +39,18 @@ PlacementError placement_error(SubmitError error) {
       return PlacementError::Internal;
   }
   return PlacementError::Internal;
+}
+
+std::optional<PredictorStanding> standing_of(const Policy& policy) {
+  const auto report = policy.prediction_report();
+  if (!report) return std::nullopt;
+  return PredictorStanding{.name = std::string{report->predictor},
+                           .horizon_steps = report->horizon.count(),
+                           .predictions = report->calibration.count(),
+                           .mean_predicted = report->calibration.mean_predicted(),
+                           .mean_happened = report->calibration.mean_happened(),
+                           .brier_score = report->calibration.brier_score(),
+                           .brier_reference = report->calibration.brier_reference()};
 }
 
 }  // namespace
@@ -140,6 +154,7 @@ Dispatcher::Dispatcher(net::IoThread& decider, std::size_t io_threads, std::uniq
       router_{options_.fleet, std::move(policy), options_.seed, options_.router},
       step_clock_{io_threads, groups.size()},
       paces_(groups.size()),
+      meters_(groups.size()),
       round_timer_{decider.timers()},
       hold_timer_{decider.timers()},
       look_timer_{decider.timers()} {
@@ -199,6 +214,7 @@ Dispatcher::Entry& Dispatcher::enter(const Request& request, const RequestSize& 
   entry.request = request;
   entry.progress = std::shared_ptr<const StreamProgress>{state, &state->progress};
   entry.state = std::move(state);
+  entry.arrived = decider_.now();
   entry.reports = size.reports;
   // Of an answer in one piece nobody sees when its transfer is over.
   entry.transfers = size.hold_until && size.reports;
@@ -530,9 +546,14 @@ void Dispatcher::run_round() {
   fit_tables();
   seat_those_ahead();
   ++rounds_;
-  for (Admission& admission : router_.round_all()) {
+  const net::TimePoint began = decider_.now();
+  const std::span<Admission> admissions = router_.round_all(watched_);
+  round_times_.add(std::chrono::duration<double>{decider_.now() - began}.count());
+  for (Admission& admission : admissions) {
     ++admissions_;
+    ++admissions_by_stage_[static_cast<std::size_t>(admission.stage)];
     Entry& entry = entries_.at(admission.request.id);
+    note(admission, entry);
     entry.lease = std::move(admission.lease);
     has_slots(entry, admission.worker);
     hand_out(entry, {.worker = admission.worker,
@@ -541,7 +562,25 @@ void Dispatcher::run_round() {
                      .score = admission.score,
                      .margin = admission.margin});
   }
+  for (const GroupView& group : router_.ledger().groups()) meters_[group.group.value()].see(group.loads);
   pool_changed_();
+}
+
+void Dispatcher::note(const Admission& admission, const Entry& entry) {
+  const GroupId group = router_.ledger().group_of(admission.worker);
+  trail_.add({.at = decider_.now(),
+              .waited = decider_.now() - entry.arrived,
+              .request = admission.request.id,
+              .worker = admission.worker,
+              .group = group,
+              .prompt = admission.request.prompt,
+              .sequences = admission.request.sequences,
+              .stage = admission.stage,
+              .set_size = admission.set_size,
+              .score = admission.score,
+              .margin = admission.margin,
+              .envelope = router_.ledger().view(group).envelope(),
+              .runner_up = admission.runner_up});
 }
 
 // Brings the ledger to the step that the streams show.
@@ -552,9 +591,11 @@ void Dispatcher::follow_steps() {
     const Steps steps = step_clock_.latest(GroupId{g}).step;
     if (steps == pace.steps) continue;
     const Steps taken = steps - pace.steps;
-    router_.advance(GroupId{g}, taken);
     const std::chrono::duration<double> passed = now - pace.since;
     const double sample = passed.count() / static_cast<double>(taken.count());
+    meters_[g].stepped(taken, pace.since == net::TimePoint{} ? std::nullopt : std::optional{passed.count()});
+    router_.advance(GroupId{g}, taken);
+    meters_[g].see(router_.ledger().view(GroupId{g}).loads);
     // The time before a group's first step says nothing about its pace.
     if (pace.since != net::TimePoint{}) {
       pace.step_seconds =
@@ -611,6 +652,10 @@ FleetSnapshot Dispatcher::snapshot(bool with_leases) {
   out.waiting = router_.waiting();
   out.rounds = rounds_;
   out.admissions = admissions_;
+  out.admissions_by_stage = admissions_by_stage_;
+  out.round_times = round_times_;
+  out.score_meaning = router_.policy().score_meaning();
+  out.predictor = standing_of(router_.policy());
   out.forced_holds = forced_holds_;
   out.holds_expired = holds_expired_;
   if (with_leases) out.leases = ledger.leases();
@@ -629,7 +674,8 @@ FleetSnapshot Dispatcher::snapshot(bool with_leases) {
                           .step_ms = pace.step_seconds * 1000,
                           .envelope = view.envelope(),
                           .spread = spread(view.loads),
-                          .imbalance = imbalance(view.loads)});
+                          .imbalance = imbalance(view.loads),
+                          .measures = meters_[view.group.value()].measures()});
   }
   return out;
 }

@@ -5,6 +5,7 @@
 // request ended.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
@@ -21,12 +22,15 @@
 #include "net/event.hpp"
 #include "net/io_thread.hpp"
 #include "policy/router.hpp"
+#include "proxy/decision_trail.hpp"
+#include "proxy/group_meter.hpp"
 #include "proxy/member_status.hpp"
 #include "proxy/prefill_book.hpp"
 #include "proxy/rate_meter.hpp"
 #include "proxy/step_clock.hpp"
 #include "proxy/stream_progress.hpp"
 #include "proxy/worker_pulse.hpp"
+#include "telemetry/time_histogram.hpp"
 
 namespace balanceroute::proxy {
 
@@ -128,6 +132,19 @@ struct DispatcherOptions {
   std::uint64_t seed = 0;                        // of the policy's own draws
 };
 
+inline constexpr std::size_t kStages = static_cast<std::size_t>(Stage::late) + 1;
+
+// How well a policy's predictor has done.
+struct PredictorStanding {
+  std::string name;
+  std::int64_t horizon_steps;
+  std::int64_t predictions;  // whose outcome is known
+  double mean_predicted;     // chance of an end within the horizon
+  double mean_happened;
+  double brier_score;
+  double brier_reference;  // of always saying mean_happened
+};
+
 // What an operator sees of a fleet at one moment.
 struct FleetSnapshot {
   std::string fleet;
@@ -142,6 +159,7 @@ struct FleetSnapshot {
     Tokens envelope;
     Tokens spread;
     Tokens imbalance;
+    GroupMeasures measures;
   };
   std::vector<Group> groups;
   std::vector<std::size_t> queued;  // at each worker, by id
@@ -153,6 +171,10 @@ struct FleetSnapshot {
   std::size_t waiting = 0;
   std::uint64_t rounds = 0;
   std::uint64_t admissions = 0;
+  std::array<std::uint64_t, kStages> admissions_by_stage{};
+  telemetry::TimeHistogram round_times;
+  std::string score_meaning;
+  std::optional<PredictorStanding> predictor;
   std::uint64_t forced_holds = 0;
   std::uint64_t holds_expired = 0;
   std::optional<PrefillSnapshot> prefill;
@@ -174,7 +196,9 @@ struct FleetExplanation {
 // Dispatcher runs the Router of one fleet on its deciding thread.
 //   Rounds   the first arrival or departure starts a delay (a tenth of the step time, at most round_delay), so that
 //            one round sees all departures and arrivals of a step together; a fleet that runs nothing decides at once.
-//   Threads  request() from I/O threads; snapshot() and explain() on the deciding thread. Must outlive its Placements.
+//   Threads  request() from I/O threads; snapshot(), explain() and decisions_after() on the deciding thread. Must
+//   outlive
+//            its Placements.
 class Dispatcher {
  public:
   Dispatcher(net::IoThread& decider, std::size_t io_threads, std::unique_ptr<Policy> policy, DispatcherOptions options,
@@ -199,6 +223,9 @@ class Dispatcher {
   FleetSnapshot snapshot(bool with_leases);
   // Of a request that would come now.
   FleetExplanation explain(const RequestSize& size);
+  // The latest decisions after that serial. While somebody `watches`, runners-up are looked for, which costs a little.
+  std::vector<DecisionRecord> decisions_after(std::uint64_t serial) const { return trail_.after(serial); }
+  void watch_decisions(bool watches) { watched_ = watches; }
 
   // Changes membership or policy, and lets a round follow. On the deciding thread, as are the two below, or before it
   // runs.
@@ -237,6 +264,7 @@ class Dispatcher {
     std::optional<WorkerId> carrying;  // the worker that fetches its KV now
     std::optional<WorkerId> ahead;     // sent there before a slot was free
     std::optional<Placed> placed;      // chosen, and held back until the worker has fetched more
+    net::TimePoint arrived{};
     net::TimePoint sent{};
     WorkerId worker{};             // that it was sent to
     bool has_slots = false;        // it has had a lease there
@@ -268,6 +296,7 @@ class Dispatcher {
   void leave(RequestId request, std::optional<Tokens> generated);
   void schedule_round();
   void run_round();
+  void note(const Admission& admission, const Entry& entry);
   void follow_steps();
   void fit_tables();
   void presume_running();
@@ -293,6 +322,9 @@ class Dispatcher {
   std::vector<WorkerActivity> activity_;
   PlacementObserver* observer_ = nullptr;
   std::vector<GroupPace> paces_;
+  std::vector<GroupMeter> meters_;  // by GroupId, as paces
+  DecisionTrail trail_;
+  bool watched_ = false;
   std::unordered_map<RequestId, Entry> entries_;
   net::Timer round_timer_;
   std::deque<std::pair<net::TimePoint, RequestId>> holds_;  // by their end; may name requests that have left
@@ -309,6 +341,8 @@ class Dispatcher {
   std::uint64_t holds_expired_ = 0;
   std::uint64_t rounds_ = 0;
   std::uint64_t admissions_ = 0;
+  std::array<std::uint64_t, kStages> admissions_by_stage_{};
+  telemetry::TimeHistogram round_times_;
   std::atomic<std::uint64_t> next_request_{0};
   std::atomic<std::size_t> live_{0};
 };

@@ -30,7 +30,13 @@ RequestRecord::~RequestRecord() {
   times.e2e = seconds(arrived_, now);
   const std::int64_t tokens_each = output_tokens / sequences;
   if (tokens_each > 1) times.tpot = seconds(first_token_, last_token_) / static_cast<double>(tokens_each - 1);
-  metrics_.request_finished(outcome_, times, output_tokens, tenant);
+  metrics_.request_finished({.outcome = outcome_,
+                             .times = times,
+                             .prompt_tokens = prompt_tokens,
+                             .output_tokens = output_tokens,
+                             .answers = sequences,
+                             .tenant = tenant},
+                            now.time_since_epoch());
   log_.info(
       "request id={} client={} tenant={} client_id={} path={} model={} outcome={} status={} worker={} rank={} stage={} "
       "score={} "
@@ -60,6 +66,7 @@ void RequestRecord::placed(std::string worker, std::int32_t rank, const Placed& 
 
 void RequestRecord::progress(std::int64_t tokens) {
   if (tokens <= output_tokens) return;
+  metrics_.tokens_came(tokens - output_tokens);
   output_tokens = tokens;
   last_token_ = clock_.now();
   if (first_token_ == net::kNever) first_token_ = last_token_;

@@ -15,6 +15,9 @@ namespace balanceroute::proxy {
 
 namespace {
 
+// Kept for a dashboard that reads slowly, before it loses changes.
+constexpr std::size_t kAdminBuffer = 256 * 1024;
+
 std::size_t thread_count(const ServeParams& params) {
   if (params.io_threads != ServeParams::kAuto) return static_cast<std::size_t>(params.io_threads);
   return std::max(1U, std::thread::hardware_concurrency()) - (std::thread::hardware_concurrency() > 1 ? 1 : 0);
@@ -63,7 +66,8 @@ Service::Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger>
       context_{clock_, threads_, params_, metrics_, *log_, fleets_, background_, callbacks_, client_port_},
       status_{context_, draining_},
       frontend_{context_, status_},
-      admin_{context_, status_} {}
+      feed_{context_, draining_},
+      admin_{context_, status_, feed_} {}
 
 std::expected<std::unique_ptr<Service>, std::string> Service::start(ServeParams params,
                                                                     std::shared_ptr<spdlog::logger> log,
@@ -115,8 +119,10 @@ std::expected<void, std::string> Service::build(const LoadedKeys& loaded) {
   for_clients.wants_body = [this](const net::HttpRequest& head) { return frontend_.wants_body(head); };
   client_server_ = std::make_unique<net::HttpServer>(
       threads_, std::move(for_clients), [this](net::HttpExchange& exchange) { return frontend_.handle(exchange); });
+  net::ServerOptions for_admin = server_options();
+  for_admin.write_buffer_bytes = kAdminBuffer;
   admin_server_ = std::make_unique<net::HttpServer>(
-      threads_, server_options(), [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
+      threads_, std::move(for_admin), [this](net::HttpExchange& exchange) { return admin_.handle(exchange); });
   client_server_->use_tls(loaded.listen);
   admin_server_->use_tls(loaded.admin);
   warn_of_certificates();
@@ -128,6 +134,7 @@ std::expected<void, std::string> Service::build(const LoadedKeys& loaded) {
   admin_port_ = *admin_port;
   if (own_decider_) own_decider_->start();
   threads_.start();
+  threads_.at(0).call([this] { background_.on(0).spawn(feed_.write()); });
   look_at_workers();
   return {};
 }

@@ -14,6 +14,7 @@
 #include "proxy/fleet.hpp"
 #include "proxy/frontend.hpp"
 #include "proxy/generation.hpp"
+#include "proxy/live_feed.hpp"
 #include "proxy/live_settings.hpp"
 #include "proxy/serve_params.hpp"
 #include "telemetry/metrics.hpp"
@@ -75,6 +76,7 @@ class Service {
   ServiceContext context_;
   StatusRoutes status_;
   Frontend frontend_;
+  LiveFeed feed_;
   Admin admin_;
   std::unique_ptr<net::HttpServer> client_server_;
   std::unique_ptr<net::HttpServer> admin_server_;

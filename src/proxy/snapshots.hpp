@@ -31,7 +31,8 @@ auto ask_fleet(net::IoThread& home, Fleet& fleet, Question question)
       reply->ready.set();
     });
   });
-  co_await reply->ready.wait();
+  // A wait that was cancelled has no answer; the next one throws.
+  while (!reply->answer) co_await reply->ready.wait();
   co_return std::move(*reply->answer);
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "proxy/balance_report.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace balanceroute::proxy {
@@ -37,6 +38,10 @@ std::string_view health_label(const MemberStatus& member) {
 std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snapshots) {
   MetricFamily load =
       make_family("balanceroute_worker_load_tokens", "Tokens the worker reads in one step.", MetricType::Gauge);
+  MetricFamily margin = make_family("balanceroute_worker_margin_tokens",
+                                    "Envelope of its group less the worker's load.", MetricType::Gauge);
+  MetricFamily kv_free = make_family("balanceroute_worker_kv_free_tokens",
+                                     "KV space that admissions may take, where it is limited.", MetricType::Gauge);
   MetricFamily slots =
       make_family("balanceroute_worker_slots_sequences", "Sequences the worker may decode at once.", MetricType::Gauge);
   MetricFamily in_flight = make_family("balanceroute_worker_in_flight_sequences",
@@ -70,6 +75,8 @@ std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snap
       add_sample(holds, labels, static_cast<double>(member.times_held));
       add_sample(rejections, labels, static_cast<double>(member.rank_rejections));
       add_sample(load, labels, number(worker.load));
+      add_sample(margin, labels, number(fleet.groups[worker.group.value()].envelope - worker.load));
+      if (worker.kv_free < kUnlimitedKv) add_sample(kv_free, labels, number(worker.kv_free));
       add_sample(slots, labels, worker.slots.decoding);
       add_sample(in_flight, labels, worker.sequences);
       add_sample(queued, labels, static_cast<double>(fleet.queued[worker.id.value()]));
@@ -84,7 +91,8 @@ std::vector<MetricFamily> worker_families(const std::vector<FleetSnapshot>& snap
       }
     }
   }
-  return {load, slots, in_flight, queued, ready, state, changes, incarnation, health, holds, rejections};
+  return {load,  margin,  kv_free,     slots,  in_flight, queued,    ready,
+          state, changes, incarnation, health, holds,     rejections};
 }
 
 // What engines say of their ranks, and how that fits the ledger.
@@ -134,7 +142,7 @@ std::vector<MetricFamily> group_families(const std::vector<FleetSnapshot>& snaps
       add_sample(spread, labels, number(group.spread));
       add_sample(imbalance, labels, number(group.imbalance));
       add_sample(steps, labels, static_cast<double>(group.steps.count()));
-      add_sample(step_time, labels, group.step_ms / 1000);
+      add_sample(step_time, labels, group.measures.step_seconds);
     }
   }
   return {envelope, spread, imbalance, steps, step_time};
@@ -144,17 +152,14 @@ std::vector<MetricFamily> fleet_families(const std::vector<FleetSnapshot>& snaps
   MetricFamily waiting =
       make_family("balanceroute_pool_depth_requests", "Requests that wait for a worker.", MetricType::Gauge);
   MetricFamily rounds = make_family("balanceroute_decision_rounds_total", "Decision rounds.", MetricType::Counter);
-  MetricFamily admissions =
-      make_family("balanceroute_decision_admissions_total", "Requests given to a worker.", MetricType::Counter);
   MetricFamily policy = make_family("balanceroute_policy_info", "1 for the policy that decides.", MetricType::Gauge);
   for (const FleetSnapshot& fleet : snapshots) {
     const std::vector<Label> labels{{"fleet", fleet.fleet}};
     add_sample(waiting, labels, static_cast<double>(fleet.waiting));
     add_sample(rounds, labels, static_cast<double>(fleet.rounds));
-    add_sample(admissions, labels, static_cast<double>(fleet.admissions));
     add_sample(policy, {{"fleet", fleet.fleet}, {"policy", fleet.policy}}, 1);
   }
-  return {waiting, rounds, admissions, policy};
+  return {waiting, rounds, policy};
 }
 
 std::vector<MetricFamily> certificate_families(const ServiceContext& service) {
@@ -329,8 +334,9 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
 
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   std::vector<MetricFamily> families = worker_families(snapshots);
-  for (auto& more : {engine_families(snapshots), group_families(snapshots), fleet_families(snapshots),
-                     tenant_families(snapshots), prefill_families(service, snapshots), certificate_families(service)}) {
+  for (auto& more : {engine_families(snapshots), group_families(snapshots), balance_families(snapshots),
+                     fleet_families(snapshots), decision_families(snapshots), tenant_families(snapshots),
+                     prefill_families(service, snapshots), certificate_families(service)}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};

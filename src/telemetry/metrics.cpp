@@ -4,8 +4,12 @@
 #include <prometheus/histogram.h>
 #include <prometheus/text_serializer.h>
 
-#include <array>
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
+
+#include "stats/length_buckets.hpp"
 
 namespace balanceroute::telemetry {
 
@@ -21,6 +25,19 @@ prometheus::Histogram& histogram(prometheus::Registry& registry, const std::stri
   return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add({}, buckets);
 }
 
+// One histogram for each class of lengths, named by the longest in it.
+std::vector<prometheus::Histogram*> by_length(prometheus::Registry& registry, const std::string& name,
+                                              const std::string& help, const std::string& label,
+                                              const LengthBucketEnds& ends, const Buckets& buckets) {
+  auto& family = prometheus::BuildHistogram().Name(name).Help(help).Register(registry);
+  std::vector<prometheus::Histogram*> all;
+  for (std::size_t i = 0; i < kLengthBuckets; ++i) {
+    const std::string longest = i < ends.size() ? std::to_string(ends[i].count()) : "more";
+    all.push_back(&family.Add({{label, longest}}, buckets));
+  }
+  return all;
+}
+
 prometheus::Counter& counter(prometheus::Registry& registry, const std::string& name, const std::string& help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add({});
 }
@@ -31,6 +48,12 @@ prometheus::Counter& alone(prometheus::Registry& registry, const std::string& re
       .Help("Requests whose prompt a decode worker computed itself, by why.")
       .Register(registry)
       .Add({{"reason", reason}});
+}
+
+prometheus::ClientMetric labelled(const std::vector<Label>& labels) {
+  prometheus::ClientMetric metric;
+  for (const Label& label : labels) metric.label.push_back({label.name, label.value});
+  return metric;
 }
 
 void observe(prometheus::Histogram& into, double seconds) {
@@ -80,7 +103,7 @@ RouterMetrics::RouterMetrics()
                             "Requests refused because their API key is missing or not known.")},
       tls_failures_{counter(registry_, "balanceroute_tls_handshake_failures_total",
                             "Connections of clients that came to no TLS session.")},
-      tokens_{counter(registry_, "balanceroute_stream_tokens_total", "Output tokens of finished requests.")},
+      tokens_{counter(registry_, "balanceroute_stream_tokens_total", "Output tokens that came for clients.")},
       prefill_failures_{counter(registry_, "balanceroute_prefill_failures_total",
                                 "Prefill requests that an instance failed; they are tried again elsewhere.")},
       kv_losses_{counter(registry_, "balanceroute_prefill_repeated_total",
@@ -99,33 +122,54 @@ RouterMetrics::RouterMetrics()
           histogram(registry_, "balanceroute_prefill_seconds", "Time that a prefill instance takes.", kWaitBuckets)},
       pool_wait_{histogram(registry_, "balanceroute_pool_wait_seconds",
                            "Time from prefill, or from arrival where nothing is prefilled before, to a worker.",
-                           kWaitBuckets)},
-      ttft_{histogram(registry_, "balanceroute_request_ttft_seconds", "Time from arrival to the first token.",
-                      kWaitBuckets)},
-      tpot_{histogram(registry_, "balanceroute_request_tpot_seconds", "Time per output token after the first.",
-                      kTpotBuckets)},
-      e2e_{histogram(registry_, "balanceroute_request_e2e_seconds", "Time from arrival to the end.", kWaitBuckets)} {
+                           kWaitBuckets)} {
+  ttft_ = by_length(registry_, "balanceroute_request_ttft_seconds", "Time from arrival to the first token.",
+                    "prompt_tokens", kPromptBucketEnds, kWaitBuckets);
+  tpot_ = by_length(registry_, "balanceroute_request_tpot_seconds", "Time per output token after the first.",
+                    "output_tokens", kOutputBucketEnds, kTpotBuckets);
+  auto& e2e = prometheus::BuildHistogram()
+                  .Name("balanceroute_request_e2e_seconds")
+                  .Help("Time from arrival to the end, by how requests ended.")
+                  .Register(registry_);
   auto& family = prometheus::BuildCounter()
                      .Name("balanceroute_request_finished_total")
                      .Help("Requests that ended, by how they ended.")
                      .Register(registry_);
   for (std::size_t i = 0; i < kOutcomes; ++i) {
-    finished_.push_back(&family.Add({{"outcome", std::string{to_string(static_cast<Outcome>(i))}}}));
+    const std::string outcome{to_string(static_cast<Outcome>(i))};
+    finished_.push_back(&family.Add({{"outcome", outcome}}));
+    e2e_.push_back(&e2e.Add({{"outcome", outcome}}, kWaitBuckets));
   }
 }
 
-void RouterMetrics::request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens,
-                                     const std::string& tenant) {
-  finished_[static_cast<std::size_t>(outcome)]->Increment();
-  of_tenants_.Add({{"tenant", tenant}, {"outcome", std::string{to_string(outcome)}}}).Increment();
-  tokens_of_tenants_.Add({{"tenant", tenant}}).Increment(static_cast<double>(tokens));
-  tokens_.Increment(static_cast<double>(tokens));
+void RouterMetrics::request_finished(const FinishedRequest& request, std::chrono::nanoseconds now) {
+  const auto outcome = static_cast<std::size_t>(request.outcome);
+  const RequestTimes& times = request.times;
+  finished_[outcome]->Increment();
+  of_tenants_.Add({{"tenant", request.tenant}, {"outcome", std::string{to_string(request.outcome)}}}).Increment();
+  tokens_of_tenants_.Add({{"tenant", request.tenant}}).Increment(static_cast<double>(request.output_tokens));
+  recent_.add(now, times);
   observe(arrival_wait_, times.arrival_wait);
   observe(prefill_, times.prefill);
   observe(pool_wait_, times.pool_wait);
-  observe(ttft_, times.ttft);
-  observe(tpot_, times.tpot);
-  observe(e2e_, times.e2e);
+  const Tokens answer{request.output_tokens / std::max<std::int64_t>(request.answers, 1)};
+  observe(*ttft_[length_bucket(Tokens{request.prompt_tokens}, kPromptBucketEnds)], times.ttft);
+  observe(*tpot_[length_bucket(answer, kOutputBucketEnds)], times.tpot);
+  observe(*e2e_[outcome], times.e2e);
+}
+
+void RouterMetrics::tokens_came(std::int64_t tokens) {
+  tokens_.Increment(static_cast<double>(tokens));
+}
+
+std::array<std::int64_t, kOutcomes> RouterMetrics::finished() const {
+  std::array<std::int64_t, kOutcomes> counts{};
+  for (std::size_t i = 0; i < kOutcomes; ++i) counts[i] = std::llround(finished_[i]->Value());
+  return counts;
+}
+
+std::int64_t RouterMetrics::tokens() const {
+  return std::llround(tokens_.Value());
 }
 
 void RouterMetrics::unknown_path() {
@@ -187,9 +231,20 @@ prometheus::MetricFamily make_family(std::string name, std::string help, prometh
 }
 
 void add_sample(prometheus::MetricFamily& family, const std::vector<Label>& labels, double value) {
-  prometheus::ClientMetric metric;
-  for (const Label& label : labels) metric.label.push_back({label.name, label.value});
+  prometheus::ClientMetric metric = labelled(labels);
   (family.type == prometheus::MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  family.metric.push_back(std::move(metric));
+}
+
+void add_histogram(prometheus::MetricFamily& family, const std::vector<Label>& labels, const TimeHistogram& times) {
+  prometheus::ClientMetric metric = labelled(labels);
+  for (std::size_t i = 0; i < TimeHistogram::kEnds.size(); ++i) {
+    metric.histogram.bucket.push_back({.cumulative_count = times.up_to(i), .upper_bound = TimeHistogram::kEnds[i]});
+  }
+  metric.histogram.bucket.push_back(
+      {.cumulative_count = times.count(), .upper_bound = std::numeric_limits<double>::infinity()});
+  metric.histogram.sample_count = times.count();
+  metric.histogram.sample_sum = times.sum();
   family.metric.push_back(std::move(metric));
 }
 

@@ -7,10 +7,16 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
+#include <array>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "telemetry/recent_requests.hpp"
+#include "telemetry/request_times.hpp"
+#include "telemetry/time_histogram.hpp"
 
 namespace prometheus {
 class Counter;
@@ -32,15 +38,14 @@ inline constexpr std::size_t kOutcomes = 6;
 
 std::string_view to_string(Outcome outcome);
 
-// RequestTimes are what one finished request adds to the histograms, in seconds; negative means that it never came to
-// that point.
-struct RequestTimes {
-  double arrival_wait = -1;  // from arrival to a prefill instance
-  double prefill = -1;       // of the prefill instance, tries that failed included
-  double pool_wait = -1;     // from there, or from arrival where nothing is prefilled before, to a worker
-  double ttft = -1;          // from arrival to the first token
-  double tpot = -1;          // between tokens after the first
-  double e2e = -1;           // from arrival to the end
+// What is known of a request that has ended.
+struct FinishedRequest {
+  Outcome outcome;
+  RequestTimes times;
+  std::int64_t prompt_tokens = 0;
+  std::int64_t output_tokens = 0;  // of all its answers
+  std::int64_t answers = 1;
+  const std::string& tenant;  // one of those that the router was told of, as they are a label
 };
 
 // RouterMetrics holds every metric that is counted as requests pass.
@@ -49,8 +54,10 @@ class RouterMetrics {
  public:
   RouterMetrics();
 
-  // `tenant`: one of those that the router was told of, as they are a label.
-  void request_finished(Outcome outcome, const RequestTimes& times, std::int64_t tokens, const std::string& tenant);
+  // `now` is a monotonic clock's.
+  void request_finished(const FinishedRequest& request, std::chrono::nanoseconds now);
+  // So many output tokens have come for a client.
+  void tokens_came(std::int64_t tokens);
   void unknown_path();
   // A request came without a key that is known.
   void unauthorized();
@@ -73,6 +80,11 @@ class RouterMetrics {
   // A decode worker computes a prompt itself that a prefill instance was meant for. `reason`: "no_kv", the instance
   // kept nothing, or "prefill_lost", none answered.
   void decoded_alone(std::string_view reason);
+
+  // For who looks now: requests that ended, by Outcome; output tokens; what the requests of the last minute took.
+  [[nodiscard]] std::array<std::int64_t, kOutcomes> finished() const;
+  [[nodiscard]] std::int64_t tokens() const;
+  [[nodiscard]] RecentTimes recent(std::chrono::nanoseconds now) const { return recent_.summary(now); }
 
   // All metrics, those given included, in the Prometheus text format.
   std::string exposition(std::vector<prometheus::MetricFamily> more) const;
@@ -98,9 +110,10 @@ class RouterMetrics {
   prometheus::Histogram& arrival_wait_;
   prometheus::Histogram& prefill_;
   prometheus::Histogram& pool_wait_;
-  prometheus::Histogram& ttft_;
-  prometheus::Histogram& tpot_;
-  prometheus::Histogram& e2e_;
+  std::vector<prometheus::Histogram*> ttft_;  // by length of the prompt
+  std::vector<prometheus::Histogram*> tpot_;  // by length of the answer
+  std::vector<prometheus::Histogram*> e2e_;   // by outcome
+  RecentRequests recent_;
 };
 
 // A family of gauges or counters to be filled at scrape time.
@@ -111,5 +124,6 @@ struct Label {
   std::string value;
 };
 void add_sample(prometheus::MetricFamily& family, const std::vector<Label>& labels, double value);
+void add_histogram(prometheus::MetricFamily& family, const std::vector<Label>& labels, const TimeHistogram& times);
 
 }  // namespace balanceroute::telemetry

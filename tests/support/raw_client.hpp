@@ -19,8 +19,10 @@ class RawClient {
   void send(std::string_view bytes) { boost::asio::write(socket_, boost::asio::buffer(bytes)); }
 
   // Everything received so far, once it holds `mark` or the peer has closed.
-  const std::string& read_until(std::string_view mark) {
-    while (received_.find(mark) == std::string::npos) {
+  const std::string& read_until(std::string_view mark) { return read_from(0, mark); }
+  // The same, once the mark is at `begin` or behind it.
+  const std::string& read_from(std::size_t begin, std::string_view mark) {
+    while (received_.find(mark, begin) == std::string::npos) {
       char bytes[4096];
       boost::system::error_code failure;
       const std::size_t count = socket_.read_some(boost::asio::buffer(bytes), failure);
@@ -41,7 +43,7 @@ class RawClient {
 // `more_headers` are whole lines, each with its end.
 inline std::string http_request(std::string_view method, std::string_view path, std::string_view body = "",
                                 std::string_view more_headers = "") {
-  return std::string{method} + " " + std::string{path} + " HTTP/1.1\r\nHost: test\r\nConnection: close\r\n" +
+  return std::string{method} + " " + std::string{path} + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
          std::string{more_headers} + "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + std::string{body};
 }
 
