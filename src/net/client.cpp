@@ -159,7 +159,8 @@ class ClientConnection {
       }
     }
     if (const char* why = refusal_of(reader_->head().status)) {
-      co_return std::unexpected(NetError{NetFault::Protocol, std::string{"read response: "} + why});
+      co_return std::unexpected(NetError{
+          NetFault::Protocol, "read response: status " + std::to_string(reader_->head().status) + ": " + why});
     }
     co_return std::expected<void, NetError>{};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/this_coro.hpp>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -170,6 +171,7 @@ net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange, cons
   auto answer = co_await ask(*job, exchange.thread());
   if (!answer && answer.error().client_left()) {
     if (exchange.client_left()) co_return;
+    co_await net::asio::this_coro::throw_if_cancelled(false);
     answer = std::unexpected(router_stopping());
   }
   if (!answer) {

@@ -1,5 +1,6 @@
 #include "proxy/generation.hpp"
 
+#include <boost/asio/this_coro.hpp>
 #include <utility>
 
 #include "proxy/request_heads.hpp"
@@ -41,6 +42,7 @@ net::asio::awaitable<void> Generation::run() {
   if (!failure) {
     co_await relay();
   } else if (!is_nobodys(*failure)) {
+    co_await net::asio::this_coro::throw_if_cancelled(false);  // though the router stops
     co_await fail(std::move(*failure));
   }
 }

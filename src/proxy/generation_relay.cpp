@@ -1,4 +1,5 @@
 // How a generation passes on a decode worker's answer.
+#include <boost/asio/this_coro.hpp>
 #include <utility>
 
 #include "net/sse.hpp"
@@ -82,6 +83,7 @@ net::asio::awaitable<void> Generation::relay_whole() {
     if (!failure) {
       co_await relay_whole();
     } else if (!is_nobodys(*failure)) {
+      co_await net::asio::this_coro::throw_if_cancelled(false);  // though the router stops
       co_await fail(std::move(*failure));
     }
     co_return;
@@ -241,6 +243,7 @@ net::asio::awaitable<void> Generation::relay_stream() {
       }
     }
     if (failure && is_nobodys(*failure)) co_return;
+    co_await net::asio::this_coro::throw_if_cancelled(false);  // though the router stops
     co_await end_stream(std::move(failure), relay.error.has_value());
     co_return;
   }

@@ -253,7 +253,7 @@ TEST_F(ServerClient, AmbiguousAnswersAreFaults) {
   int requests = 0;
   const std::string place = "Location: http://127.0.0.1:" + std::to_string(elsewhere.port()) + "/\r\n";
   EXPECT_EQ(outcome("HTTP/1.1 307 Temporary Redirect\r\n" + place + "Content-Length: 0\r\n\r\n", &requests),
-            "protocol: read response: the server redirects, which is never followed");
+            "protocol: read response: status 307: the server redirects, which is never followed");
   EXPECT_EQ(requests, 1);
   EXPECT_TRUE(elsewhere.heads().empty());
 }
