@@ -102,7 +102,10 @@ std::expected<Endpoint, std::string> parse_http_url(std::string_view url, Scheme
 class ClientConnection {
  public:
   ClientConnection(IoThread& thread, std::size_t head_limit)
-      : stream_{tcp::socket{thread.context()}}, deadline_{thread.timers()}, head_limit_{head_limit} {}
+      : thread_{thread},
+        stream_{tcp::socket{thread.context()}},
+        deadline_{thread.timers()},
+        head_limit_{head_limit} {}
 
   asio::awaitable<std::expected<void, NetError>> connect(const std::vector<tcp::endpoint>& addresses,
                                                          const std::string& doing, TimePoint deadline) {
@@ -186,25 +189,35 @@ class ClientConnection {
   TimePoint idle_since{};
 
  private:
-  // Cancels what the socket does when the deadline passes.
+  // Cancels what the socket does when the deadline passes. The timer stays armed from one operation to the next, as
+  // deadlines mostly move on: it is set anew when it is too late, or has come too early.
   class DeadlineGuard {
    public:
     DeadlineGuard(ClientConnection& connection, TimePoint deadline) : connection_{connection} {
       connection_.late_ = false;
-      if (connection_.deadline_.armed() && connection_.deadline_.deadline() == deadline) return;
-      connection_.deadline_.arm(deadline, [&connection] {
-        connection.late_ = true;
-        error_code ignored;
-        connection.stream_.socket().cancel(ignored);
-      });
+      connection_.cancel_at_ = deadline;
+      if (deadline < connection_.deadline_.deadline() || !connection_.deadline_.armed()) connection_.arm_deadline();
     }
-    ~DeadlineGuard() { connection_.deadline_.cancel(); }
+    ~DeadlineGuard() { connection_.cancel_at_ = kNever; }
     DeadlineGuard(const DeadlineGuard&) = delete;
     DeadlineGuard& operator=(const DeadlineGuard&) = delete;
 
    private:
     ClientConnection& connection_;
   };
+
+  void arm_deadline() {
+    deadline_.arm(cancel_at_, [this] { deadline_has_come(); });
+  }
+  void deadline_has_come() {
+    if (thread_.now() < cancel_at_) {
+      if (cancel_at_ != kNever) arm_deadline();
+      return;
+    }
+    late_ = true;
+    error_code ignored;
+    stream_.socket().cancel(ignored);
+  }
 
   NetError fault(const error_code& failure, std::string_view doing) const {
     NetError error = net_error(failure, doing);
@@ -214,22 +227,41 @@ class ClientConnection {
 
   // Reads what there is and feeds it to the reader.
   asio::awaitable<std::expected<void, NetError>> read_some(TimePoint deadline) {
-    std::string& buffer = read_buffer();
+    if (!stream_.tls() && drained_) co_return co_await read_when_it_comes(deadline);
     error_code failure;
-    std::size_t count = stream_.read_some(asio::buffer(buffer), failure);
+    std::size_t count = stream_.read_some(asio::buffer(read_buffer()), failure);
     if (failure == asio::error::would_block) {
+      drained_ = true;
+      if (!stream_.tls()) co_return co_await read_when_it_comes(deadline);
       failure = {};
       {
         const DeadlineGuard guard{*this, deadline};
         co_await stream_.socket().async_wait(stream_.read_wait(), asio::redirect_error(asio::use_awaitable, failure));
       }
-      if (!failure) count = stream_.read_some(asio::buffer(buffer), failure);
+      if (!failure) count = stream_.read_some(asio::buffer(read_buffer()), failure);
       if (failure == asio::error::would_block) co_return std::expected<void, NetError>{};
     }
-    if (failure == asio::error::eof) co_return end_of_input();
-    if (failure) co_return std::unexpected(fault(failure, "read response"));
+    co_return take(failure, {read_buffer().data(), count});
+  }
+
+  // Into a small buffer, which fits an event: so one that comes alone costs one system call.
+  asio::awaitable<std::expected<void, NetError>> read_when_it_comes(TimePoint deadline) {
+    error_code failure;
+    std::size_t count = 0;
+    {
+      const DeadlineGuard guard{*this, deadline};
+      count = co_await stream_.socket().async_read_some(asio::buffer(first_bytes_),
+                                                        asio::redirect_error(asio::use_awaitable, failure));
+    }
+    drained_ = count < first_bytes_.size();
+    co_return take(failure, {first_bytes_.data(), count});
+  }
+
+  std::expected<void, NetError> take(const error_code& failure, std::string_view bytes) {
+    if (failure == asio::error::eof) return end_of_input();
+    if (failure) return std::unexpected(fault(failure, "read response"));
     received_ = true;
-    co_return feed({buffer.data(), count});
+    return feed(bytes);
   }
 
   std::expected<void, NetError> feed_rest() { return feed({}); }
@@ -249,10 +281,14 @@ class ClientConnection {
     return std::unexpected(NetError{NetFault::Closed, "read response: the server closed the connection"});
   }
 
+  IoThread& thread_;
   Stream stream_;
   Timer deadline_;
+  TimePoint cancel_at_ = kNever;  // what the operation of now is allowed
   std::size_t head_limit_;
   std::optional<ResponseReader> reader_;
+  std::array<char, 1024> first_bytes_;
+  bool drained_ = false;    // the last read took all there was
   std::string rest_;        // received, not yet taken by the reader
   std::string body_;        // body bytes not yet handed out
   std::string handed_out_;  // what the last read_body() returned
