@@ -32,10 +32,6 @@ json known(const std::optional<Number>& number) {
   return number ? json(*number) : json(nullptr);
 }
 
-bool is_limited(const GroupParams& group) {
-  return group.kv.space().capacity < kUnlimitedKv;
-}
-
 json summary_json(const Summary& summary, double scale, double digits) {
   if (summary.count == 0) return {{"count", 0}};
   return {{"count", summary.count},
@@ -64,7 +60,7 @@ json worker_json(const WorkerRecord& worker, const MemberStatus& member) {
           {"disagreements", member.disagreements}};
 }
 
-json group_json(const FleetSnapshot::Group& group, const GroupParams& params) {
+json group_json(const FleetSnapshot::Group& group, Tokens kv_capacity) {
   const GroupMeasures& measures = group.measures;
   json body{{"name", group.name},
             {"steps", group.steps.count()},
@@ -77,7 +73,7 @@ json group_json(const FleetSnapshot::Group& group, const GroupParams& params) {
             {"token_price", measures.source == PriceSource::measured ? "measured" : "modelled"},
             {"step_fixed_ms", rounded(measures.fixed_ms, 3)},
             {"step_per_token_ms", measures.per_token_ms}};
-  if (is_limited(params)) body["kv_capacity_tokens"] = params.kv.space().capacity.count();
+  if (kv_capacity < kUnlimitedKv) body["kv_capacity_tokens"] = kv_capacity.count();
   for (const char* column : {"workers", "load_tokens", "sequences", "queued_requests", "kv_free_tokens",
                              "engine_running", "engine_waiting", "engine_kv_usage"}) {
     body[column] = json::array();
@@ -139,7 +135,7 @@ json fleet_json(const ServiceContext& service, const Fleet& fleet, const FleetLo
             {"groups", json::object()},
             {"workers", json::object()}};
   for (std::size_t g = 0; g < state.groups.size(); ++g) {
-    body["groups"][std::to_string(g)] = group_json(state.groups[g], fleet.params().groups[g]);
+    body["groups"][std::to_string(g)] = group_json(state.groups[g], look.kv_capacity[g]);
   }
   for (const WorkerRecord& worker : state.workers) {
     if (worker.state == WorkerState::removed) continue;
@@ -157,7 +153,9 @@ json fleet_json(const ServiceContext& service, const Fleet& fleet, const FleetLo
 FleetLook look_at(Fleet& fleet, std::uint64_t after, bool watched) {
   Dispatcher& dispatcher = fleet.dispatcher();
   dispatcher.watch_decisions(watched);
-  return {.state = fleet.snapshot(false), .decisions = dispatcher.decisions_after(after)};
+  FleetLook look{.state = fleet.snapshot(false), .decisions = dispatcher.decisions_after(after), .kv_capacity = {}};
+  for (const GroupParams& group : fleet.params().groups) look.kv_capacity.push_back(group.kv.space().capacity);
+  return look;
 }
 
 json live_view(const ServiceContext& service, const std::vector<FleetLook>& looks, bool draining,

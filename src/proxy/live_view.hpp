@@ -20,6 +20,7 @@ namespace balanceroute::proxy {
 struct FleetLook {
   FleetSnapshot state;
   std::vector<DecisionRecord> decisions;  // since the look before
+  std::vector<Tokens> kv_capacity;        // of a worker, by GroupId; a reload may change the settings later
 };
 
 // `after`: the serial of the last decision that is known. While somebody watches, decisions come with runners-up.

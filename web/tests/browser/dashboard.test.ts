@@ -138,6 +138,41 @@ test('the table of workers says what the ledger says', async () => {
   await closed(opened);
 });
 
+test('without a shadow the page says how to configure one', async () => {
+  const opened = await open('compare');
+  assert.match(await text(opened.page, '.compare'), /No shadow is configured.*shadow: \{policy: least_tokens, mode: world\}/s);
+  await closed(opened);
+});
+
+test('a shadow is set beside the policy that decides', async () => {
+  // The first event of the stream, as a router with a shadow would send it; the connection ends with it.
+  const reader = (await fetch(`${fleet.admin}/live`)).body?.getReader();
+  let told = '';
+  while (!told.includes('\n\n')) told += new TextDecoder().decode((await reader?.read())?.value);
+  await reader?.cancel();
+  const message = JSON.parse(told.slice(told.indexOf('data: ') + 6, told.indexOf('\n\n'))) as { state: { fleets: { main: object } } };
+  const shadows = {
+    world: { policy: 'least_tokens', mode: 'world', waiting_requests: 7, left_out: 0, groups: { 0: { load_idle_fraction: 0.25, live_load_idle_fraction: 0.05, imbalance_tokens: 900 } } },
+    step: { policy: 'least_tokens', mode: 'step', rounds: 200, worse_rounds: 50, regret_tokens: -24000 },
+  };
+  const words = {
+    world: /5\.0 % of reading capacity was unused under br_fit; under least_tokens it would have been 25\.0 %/,
+    step: /In 25\.0 % of 200 rounds least_tokens would have .* br_fit left 120 tokens of imbalance less/,
+  };
+  for (const mode of ['world', 'step'] as const) {
+    Object.assign(message.state.fleets.main, { shadow: shadows[mode] });
+    const context = await browser.newContext();
+    const page = await context.newPage();
+    await page.route('**/live', (route) =>
+      route.fulfill({ contentType: 'text/event-stream', body: `event: state\ndata: ${JSON.stringify(message)}\n\n` }));
+    await page.goto(`${fleet.admin}/#/compare`);
+    await isReady(page);
+    assert.match(await text(page, '.verdict'), words[mode]);
+    assert.equal(await page.isVisible('.compare pre'), false);
+    await context.close();
+  }
+});
+
 test('settings are shown with their origins', async () => {
   const opened = await open('config');
   const { page } = opened;
