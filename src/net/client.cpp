@@ -102,10 +102,7 @@ std::expected<Endpoint, std::string> parse_http_url(std::string_view url, Scheme
 class ClientConnection {
  public:
   ClientConnection(IoThread& thread, std::size_t head_limit)
-      : thread_{thread},
-        stream_{tcp::socket{thread.context()}},
-        deadline_{thread.timers()},
-        head_limit_{head_limit} {}
+      : thread_{thread}, stream_{tcp::socket{thread.context()}}, deadline_{thread.timers()}, head_limit_{head_limit} {}
 
   asio::awaitable<std::expected<void, NetError>> connect(const std::vector<tcp::endpoint>& addresses,
                                                          const std::string& doing, TimePoint deadline) {
@@ -162,8 +159,8 @@ class ClientConnection {
       }
     }
     if (const char* why = refusal_of(reader_->head().status)) {
-      co_return std::unexpected(NetError{
-          NetFault::Protocol, "read response: status " + std::to_string(reader_->head().status) + ": " + why});
+      co_return std::unexpected(
+          NetError{NetFault::Protocol, "read response: status " + std::to_string(reader_->head().status) + ": " + why});
     }
     co_return std::expected<void, NetError>{};
   }

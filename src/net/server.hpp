@@ -93,8 +93,8 @@ struct ServerOptions {
   // and the connection is closed after its answer.
   std::function<bool(const HttpRequest& head)> wants_body = [](const HttpRequest&) { return true; };
   // Told of requests that no handler sees, because they cannot be read.
-  std::function<void(int status, std::string_view detail, const std::string& peer)> refused =
-      [](int, std::string_view, const std::string&) {};
+  std::function<void(int status, std::string_view detail, const std::string& peer)> refused = [](int, std::string_view,
+                                                                                                 const std::string&) {};
   // Told why a client could not shake hands.
   std::function<void(std::string_view)> tls_failed = [](std::string_view) {};
   // Told about what has no request to report it: accept failures, exceptions that leave a handler.

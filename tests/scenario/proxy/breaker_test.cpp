@@ -158,27 +158,26 @@ TEST_F(Breaker, FailureOnTrialHoldsForLonger) {
 // others are not, and requests go there.
 TEST_F(Breaker, RejectedRankHoldsThatRankAlone) {
   std::atomic<int> rejected{0};
-  FakeWorker engine {[&](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
-      if (exchange.request().headers.find("X-data-parallel-rank") == "1") {
-        ++rejected;
-      co_await exchange.respond(net::json_response(
-          400, R"({"error":{"message":"data_parallel_rank 1 is out of range","code":400
+  FakeWorker engine{[&](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    if (exchange.request().headers.find("X-data-parallel-rank") == "1") {
+      ++rejected;
+      co_await exchange.respond(
+          net::json_response(400, R"({"error":{"message":"data_parallel_rank 1 is out of range","code":400
       }})"));
       co_return;
-  }
-  co_await exchange.respond(net::json_response(200, R"({"choices":[{"text":"x","finish_reason":"stop"}]})"));
-}
-};
-serve({engine.port()}, [](ServeParams& params) {
-  params.fleets[0].groups[0].workers[0].ranks = 2;
-  params.fleets[0].groups[0].workers[0].addressing = "header";
-});
-for (int i = 0; i < 6; ++i) EXPECT_EQ(status_in(ask(kText, kWhole)), 200);
-EXPECT_EQ(rejected, 1);
-EXPECT_EQ(worker(0)["health"], "up");
-EXPECT_EQ(worker(1)["health"], "held");
-EXPECT_EQ(worker(1)["rank_rejections"], 1);
-EXPECT_TRUE(log_->has("does not know rank 1"));
+    }
+    co_await exchange.respond(net::json_response(200, R"({"choices":[{"text":"x","finish_reason":"stop"}]})"));
+  }};
+  serve({engine.port()}, [](ServeParams& params) {
+    params.fleets[0].groups[0].workers[0].ranks = 2;
+    params.fleets[0].groups[0].workers[0].addressing = "header";
+  });
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(status_in(ask(kText, kWhole)), 200);
+  EXPECT_EQ(rejected, 1);
+  EXPECT_EQ(worker(0)["health"], "up");
+  EXPECT_EQ(worker(1)["health"], "held");
+  EXPECT_EQ(worker(1)["rank_rejections"], 1);
+  EXPECT_TRUE(log_->has("does not know rank 1"));
 }
 
 // Law: words of the client's that an engine repeats hold nobody.
