@@ -42,7 +42,8 @@ std::expected<std::string, ApiError> json_of_query(std::string_view query) {
     const bool whole = error == std::errc{} && end == value.data() + value.size();
     object[field.key.decode()] = whole ? nlohmann::json(number) : nlohmann::json(value);
   }
-  return object.dump();
+  // What is no UTF-8 names no worker: it need not survive.
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace balanceroute::proxy
