@@ -242,3 +242,10 @@ def test_check_of_a_live_fleet(run, engines, tmp_path):
         assert what in wrong.stdout
         assert advice in wrong.stdout
         assert "must be put right" in wrong.stderr
+
+
+def test_queries_that_are_no_text_name_no_worker(start_router):
+    """Law: a command whose query is no UTF-8 is answered like one for a worker that is not there."""
+    router = Router(start_router, [["http://127.0.0.1:9"]])
+    status, body = call(f"{router.admin}/workers?url=%ff%fe", "DELETE")
+    assert (status, body["error"]["code"]) == (404, "unknown_worker")
