@@ -11,6 +11,8 @@ from watched_router import WatchedRouter
 SLOTS = 4
 # Workers are taken for healthy at the start and judged by requests alone, so that a test sees nothing but its own.
 NO_PROBES = {"interval_ms": 0}
+# And of one try, or what a worker does wrong would often not be seen.
+NO_RETRIES = {"most": 0}
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ def route(start_router) -> Callable[..., WatchedRouter]:
     def start(*workers: RawWorker | str, slots: int = SLOTS, fleet: dict | None = None, group: dict | None = None,
               under: tuple[str, ...] = (), **sections) -> WatchedRouter:
         urls = [worker if isinstance(worker, str) else worker.url for worker in workers]
-        config = {"health": NO_PROBES, **sections, "fleets": [{
+        config = {"health": NO_PROBES, "retries": NO_RETRIES, **sections, "fleets": [{
             "policy": {"name": "join_shortest_queue"}, **(fleet or {}),
             "groups": [{"name": "g", "slots": slots, "workers": [{"url": url} for url in urls], **(group or {})}]}]}
         return WatchedRouter(start_router(config, under=under))

@@ -9,6 +9,7 @@ import struct
 from upstream import dechunked
 
 CLIENT_SECONDS = 20
+IP_BIND_ADDRESS_NO_PORT = 24  # Linux; Python has no name for it
 HELLO = [{"role": "user", "content": "hi"}]
 CHAT = {"model": "m", "messages": HELLO}
 STREAM = {**CHAT, "stream": True}
@@ -49,12 +50,13 @@ class Answer:
 class RawClient:
     """One connection to the router."""
 
-    def __init__(self, address: str, receive_buffer: int | None = None):
+    def __init__(self, address: str, source: str | None = None):
         host, port = address.rsplit(":", 1)
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
         self._socket.settimeout(CLIENT_SECONDS)
-        if receive_buffer is not None:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        if source is not None:  # an address has some 28,000 ports for connections to one server
+            self._socket.setsockopt(socket.SOL_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+            self._socket.bind((source, 0))
         self._socket.connect((host.strip("[]"), int(port)))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.received = b""

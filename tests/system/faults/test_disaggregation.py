@@ -197,14 +197,15 @@ def test_a25_engines_are_spoken_to_in_http_1(dialect, worker, route):
     """Law: what reaches an engine is HTTP/1.1 without a wish for another protocol, whatever the client proposed."""
     decode, prefill = worker(RawWorker), worker(PrefillsAs, 3, 0)
     router = route(decode, fleet={} if dialect == "aggregated" else with_prefill(dialect, prefill))
-    answer = ask(router.listen, "/v1/chat/completions", CHAT, Upgrade="h2c", Connection="close, Upgrade")
+    answer = ask(router.listen, "/v1/chat/completions", CHAT, Upgrade="h2c", HTTP2_Settings="AAMAAABkAAQAAP__",
+                 Connection="close, Upgrade, HTTP2-Settings")
     assert answer.status in (200, 400)
     assert ask(router.listen, "/v1/chat/completions", CHAT).status == 200
     heads = [request.head for request in decode.received + prefill.received]
     assert heads
     for head in heads:
         assert head.split(b"\r\n")[0] == b"POST /v1/chat/completions HTTP/1.1"
-        assert b"upgrade" not in head.lower()
+        assert b"upgrade" not in head.lower() and b"http2-settings" not in head.lower()
 
 
 @pytest.mark.parametrize("dialect", fleets.DIALECTS)

@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import signal
+import threading
 import time
 
 from fleets import fetch, wait_until
@@ -82,6 +83,18 @@ def test_a57_sigterm_lets_streams_end(worker, route):
     trickling.last.set()
     answers = [client.answer() for client in clients]
     assert all(answer.whole and answer.events[-1] == "[DONE]" for answer in answers)
+    assert router.process.wait() == 0
+
+
+def test_a57_streams_that_outlast_the_grace_end_by_an_error(worker, route):
+    """Law: a stream that the end of the router cuts has an error event, never what looks like its own end."""
+    router = route(worker(StallsAfter, token("first")), timeouts={"drain_ms": 100})
+    with RawClient(router.listen).post("/v1/chat/completions", STREAM) as client:
+        client.read_until(b"first")
+        router.process.signal(signal.SIGTERM)
+        answer = client.answer()
+    assert answer.chunks[-1]["error"]["code"]
+    assert "[DONE]" not in answer.events and not answer.whole
     assert router.process.wait() == 0
 
 

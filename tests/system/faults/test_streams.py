@@ -8,9 +8,10 @@ import pytest
 
 from fleets import wait_until
 from raw_clients import CHAT, STREAM, RawClient, ask
-from raw_workers import (DONE, END_OF_BODY, LAST, ROLE, BreaksAfter, RawWorker, SendsPieces, WaitsForAcknowledgement,
-                         chunk, token, usage_event)
+from raw_workers import (DONE, END_OF_BODY, ERROR, LAST, ROLE, BreaksAfter, RawWorker, SendsPieces,
+                         WaitsForAcknowledgement, chunk, token, usage_event)
 
+ROUND_ROBIN = {"policy": {"name": "round_robin"}, "barrier": False}
 UNKNOWN = (b'{"model":"m","messages":[{"role":"user","content":"hi","name":null}],"return_token_ids":true,'
            b'"chat_template_kwargs":{"enable_thinking":false,"a":{"a":[1,1.0,1e0]}},"big":18446744073709551616,'
            b'"float":1.0,"int":1,"minus":-0.0,"exp":1E+2,"deep":[[[[{"x":{}}]]]],"u":"\\u00e9\\ud83d\\ude00","e":"",'
@@ -88,6 +89,25 @@ def test_a32_an_alias_changes_one_value(worker, route):
     assert engine.received[0].body == UNKNOWN.replace(b'"model":"m"', b'"model" : "m"')
 
 
+def test_a33_a_role_is_no_beginning(worker, route):
+    """Law: when every worker fails before it has said anything the client has 502 in JSON, not a 200 that breaks."""
+    one, other = worker(BreaksAfter, ROLE), worker(BreaksAfter, ROLE, ERROR)
+    router = route(one, other, fleet=ROUND_ROBIN, retries={"most": 1})
+    answer = ask(router.listen, "/v1/chat/completions", STREAM)
+    assert (answer.status, answer.error["code"]) == (502, "worker_broken")
+    assert [len(worker.received) for worker in (one, other)] == [1, 1]
+
+
+def test_a34_an_error_in_the_place_of_a_beginning_is_a_failure(worker, route):
+    """Law: a stream that begins with an error counts against its worker, and another worker is asked."""
+    failing, good = worker(SendsPieces, lambda body: [ERROR, DONE]), worker(RawWorker)
+    router = route(failing, good, fleet=ROUND_ROBIN, retries={"most": 1})
+    answers = [ask(router.listen, "/v1/chat/completions", STREAM) for _ in range(4)]
+    assert all(answer.status == 200 and answer.whole and answer.text == "hi" for answer in answers)
+    assert failing.received
+    assert "out of memory" in router.workers()[failing.url]["last_fault"]
+
+
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/completions"])
 def test_a35_usage_is_never_in_a_shape_of_the_routers_own(path, worker, route):
     """Law: the router asks engines for usage and writes no usage event: the client gets the engine's own, or none."""
@@ -106,7 +126,7 @@ def test_a35_usage_is_never_in_a_shape_of_the_routers_own(path, worker, route):
 def test_a37_a_stream_that_opens_and_breaks_is_no_success(worker, route):
     """Law: a breaker judges a stream by its end: a worker whose streams open and break is held back."""
     breaking = worker(BreaksAfter, ROLE, token("t"))
-    router = route(breaking, worker(RawWorker), fleet={"barrier": False, "policy": {"name": "round_robin"}},
+    router = route(breaking, worker(RawWorker), fleet=ROUND_ROBIN,
                    health={"interval_ms": 0, "hold_after": 3, "hold_ms": 60_000})
     answers = [ask(router.listen, "/v1/chat/completions", STREAM) for _ in range(12)]
     assert len(breaking.received) == 3
