@@ -103,6 +103,10 @@ class YamlReader final : public SettingVisitor {
   void scalar(const ParamInfo& info, const ScalarSetting& setting) override {
     const YamlNode* node = find(info);
     if (!node) return check_missing(info, setting.expected);
+    if (setting.type == ScalarSetting::Type::list && node->kind == Kind::list) {
+      if (!assign_items(*node, setting)) blame(info, *node, setting.expected);
+      return;
+    }
     // JSON knows `auto` only with quotes; a number in quotes is a text.
     const bool text = node->quoted && node->text != "auto";
     const bool fits = node->kind == Kind::scalar && (setting.is_text() || !text);
@@ -110,6 +114,16 @@ class YamlReader final : public SettingVisitor {
   }
 
  private:
+  // A list of plain values, written as one; as a text with commas it may be written, too.
+  static bool assign_items(const YamlNode& list, const ScalarSetting& setting) {
+    std::string all;
+    for (const YamlNode& item : list.items) {
+      if (item.kind != Kind::scalar || item.text.contains(',')) return false;
+      all += (all.empty() ? "" : ",") + item.text;
+    }
+    return setting.assign(all);
+  }
+
   [[nodiscard]] std::string at(std::size_t line) const {
     return line == 0 ? source_ : source_ + ":" + std::to_string(line);
   }

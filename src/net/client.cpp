@@ -284,7 +284,7 @@ class ClientConnection {
   TimePoint cancel_at_ = kNever;  // what the operation of now is allowed
   std::size_t head_limit_;
   std::optional<ResponseReader> reader_;
-  std::array<char, 1024> first_bytes_;
+  std::array<char, 512> first_bytes_;
   bool drained_ = false;    // the last read took all there was
   std::string rest_;        // received, not yet taken by the reader
   std::string body_;        // body bytes not yet handed out

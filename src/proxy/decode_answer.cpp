@@ -61,13 +61,14 @@ bool DecodeAnswer::shows_beginning(std::string_view bytes, net::SseSplitter& spl
     if (shown || data.empty()) return;
     const StreamEvent read = read_stream_event(data);
     shown = !read.opens;
-    begins_with_error_ = read.error && !read.refusal;
+    if (read.error && !read.refusal) first_error_ = read.error_message;
   });
   return shown;
 }
 
 net::asio::awaitable<std::expected<std::string_view, net::NetError>> DecodeAnswer::read(net::TimePoint deadline) {
   if (std::exchange(begun_, false)) co_return std::string_view{first_};
+  std::string{}.swap(first_);
   co_return co_await call_.read_body(deadline);
 }
 

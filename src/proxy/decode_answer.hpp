@@ -3,6 +3,7 @@
 
 #include <boost/asio/awaitable.hpp>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,8 +27,9 @@ class DecodeAnswer {
   net::asio::awaitable<std::expected<void, net::NetError>> begin(bool as_stream, net::TimePoint deadline);
   // After begin(): the worker could not do it, as its status says or, where that went out before it knew, an error
   // event in place of an answer.
-  [[nodiscard]] bool failed_at_once() const { return begins_with_error_ || head().status >= 500; }
-  [[nodiscard]] bool begins_with_error() const { return begins_with_error_; }
+  [[nodiscard]] bool failed_at_once() const { return first_error_ || head().status >= 500; }
+  // What that event says; none if the answer began otherwise.
+  [[nodiscard]] const std::optional<std::string>& first_error() const { return first_error_; }
   // What begin() has read, and then what comes.
   net::asio::awaitable<std::expected<std::string_view, net::NetError>> read(net::TimePoint deadline);
   // All of an answer that is not wanted as a stream, or is none.
@@ -43,7 +45,7 @@ class DecodeAnswer {
   net::HttpCall call_;
   std::string first_;
   bool begun_ = false;  // first_ waits for read()
-  bool begins_with_error_ = false;
+  std::optional<std::string> first_error_;
 };
 
 }  // namespace balanceroute::proxy

@@ -40,14 +40,15 @@ std::optional<Failure> Generation::rejected_rank() {
 // Lost KV has been computed again already, by rules of its own.
 Retry Generation::retry_of_answer() const {
   if (kv_was_lost()) return Retry::never;
-  if (answer_->begins_with_error()) return Retry::once;
+  if (answer_->first_error()) return Retry::once;
   return service_.params->retries.of_status(answer_->head().status);
 }
 
 // The answer is the client's only if no other worker has room.
 Failure Generation::give_up_answer() {
-  if (answer_->begins_with_error()) {
-    return worker_failure({net::NetFault::Protocol, "the worker began its stream with an error"});
+  if (answer_->first_error()) {
+    return worker_failure(
+        {net::NetFault::Protocol, "the worker began its stream with an error: " + *answer_->first_error()});
   }
   const int status = answer_->head().status;
   fleet_->worker_answered(worker_, status);

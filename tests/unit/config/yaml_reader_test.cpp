@@ -247,5 +247,28 @@ TEST(YamlReader, NamesAFileThatCannotBeRead) {
   EXPECT_EQ(read_config_file("/dev/null"), "");
 }
 
+struct NumbersParams {
+  std::vector<std::int64_t> sizes{8};
+
+  void visit_params(ParamVisitor& visitor) { visitor.integers({"sizes", "Sizes."}, sizes, {1, 64}); }
+};
+
+// Law: a list of numbers is a list, or a text of them parted by commas; taken whole or refused.
+TEST(YamlReader, ListsOfNumbersAreLists) {
+  for (const std::string text : {"sizes: [4, 16]", "sizes:\n- 4\n- 16", "sizes: 4,16", R"({"sizes": [4, 16]})"}) {
+    NumbersParams params;
+    ASSERT_TRUE(read_yaml(text, "r.yaml", params)) << text;
+    EXPECT_THAT(params.sizes, ElementsAre(4, 16)) << text;
+  }
+  for (const std::string text :
+       {"sizes: []", "sizes: [4, 65]", "sizes: [[4]]", "sizes: [{a: 4}]", "sizes: [\"4,5\"]"}) {
+    NumbersParams params;
+    const auto read = read_yaml(text, "r.yaml", params);
+    ASSERT_FALSE(read) << text;
+    EXPECT_THAT(read.error().problems, ElementsAre(HasSubstr("expected 1..64"))) << text;
+    EXPECT_THAT(params.sizes, ElementsAre(8)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace balanceroute
