@@ -29,7 +29,7 @@ def test_help_on_every_level(run, level):
     (("config", "check", "--confg", "x"), "--confg: unknown flag; did you mean --config?"),
     (("config", "check"), "--config is required"),
     (("config", "check", "--config", "x", "--limits-connections", "-1"),
-     "--limits-connections = -1: expected 0..10000000"),
+     "--limits-connections = -1: expected 1..10000000 or auto"),
 ])
 def test_mistakes_exit_with_2(run, arguments, message):
     """Law: a mistake on the command line is one line and a hint on stderr, nothing on stdout, exit code 2."""
