@@ -74,7 +74,7 @@ std::string Endpoint::url() const {
 
 std::expected<Endpoint, std::string> parse_http_url(std::string_view url, Schemes schemes) {
   const bool any = schemes == Schemes::http_and_https;
-  const auto wrong = [any](std::string what) {
+  const auto wrong = [any](const std::string& what) {
     return std::unexpected(what +
                            (any ? ", expected http://host:port or https://host:port" : ", expected http://host:port"));
   };

@@ -131,6 +131,7 @@ class Generation {
 
   // An estimate, of one prompt; exact for token ids.
   Tokens prompt_size() const;
+  void forget_body();
   // Of so many tokens in all answers, those of one.
   std::int64_t tokens_each(std::int64_t tokens) const { return (tokens + body_.sequences - 1) / body_.sequences; }
   // Never beyond the request's whole time.

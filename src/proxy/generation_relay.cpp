@@ -227,8 +227,15 @@ class Generation::Relay {
   bool given_up_ = false;
 };
 
+// A long answer holds no body that goes to no other worker.
+void Generation::forget_body() {
+  std::string{}.swap(exchange_.request().body);
+  std::vector<std::size_t>{}.swap(body_.member_begins);
+}
+
 net::asio::awaitable<void> Generation::relay_stream() {
   Relay relay{*this};
+  if (!may_go_on()) forget_body();
   for (;;) {
     auto failure = co_await pass_on(relay);
     placement_->leave();
