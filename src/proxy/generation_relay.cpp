@@ -227,9 +227,10 @@ class Generation::Relay {
   bool given_up_ = false;
 };
 
-// A long answer holds no body that goes to no other worker.
+// A long answer holds nothing of a request that goes to no other worker.
 void Generation::forget_body() {
   std::string{}.swap(exchange_.request().body);
+  exchange_.request().headers = {};
   std::vector<std::size_t>{}.swap(body_.member_begins);
 }
 
