@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import fleets
+from places import ROOT
 from process import Process
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Taken out of the environment, in which the binary would refuse it as a setting that it does not know.
 BINARY = pathlib.Path(os.environ.pop("BALANCEROUTE_BIN", ROOT / "build/release/bin/balanceroute")).resolve()
 PROCESSES = pytest.StashKey[list[Process]]()

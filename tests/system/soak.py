@@ -37,11 +37,11 @@ import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "faults"))
 
+from places import ROOT
 from process import Process
 from raw_clients import read_answer
 from watched_router import WatchedRouter
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 GROUPS, RANKS, SLOTS = 2, 4, 8
 CLIENTS = GROUPS * RANKS * SLOTS * 3 // 2
 LEASE_SECONDS = 2

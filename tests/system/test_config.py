@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from conftest import ROOT
+from places import ROOT
 
 VALID = """\
 fleets:

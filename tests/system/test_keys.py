@@ -11,7 +11,7 @@ import openai
 import pytest
 
 import upstream
-from conftest import ROOT
+from places import ROOT
 
 ANSWER = upstream.whole_answer(json.dumps({
     "id": "c", "object": "chat.completion", "created": 1, "model": "m",

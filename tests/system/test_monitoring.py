@@ -14,8 +14,8 @@ import urllib.request
 import pytest
 
 import fleets
+from places import ROOT
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 TRACE = ROOT / "examples/traces/azure2023_conv_segment.csv"
 RULES = ROOT / "deploy/prometheus"
 DASHBOARD = ROOT / "deploy/grafana/balanceroute.json"

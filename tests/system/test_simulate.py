@@ -8,7 +8,7 @@ import resource
 
 import pytest
 
-from conftest import ROOT
+from places import ROOT
 
 SEGMENT = ROOT / "examples/traces/azure2023_conv_segment.csv"
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"

@@ -1,0 +1,5 @@
+"""Where things are in the repository."""
+
+import pathlib
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
