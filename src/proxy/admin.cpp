@@ -125,8 +125,10 @@ net::asio::awaitable<void> Admin::explain(net::HttpExchange& exchange) {
     co_await exchange.respond(error_response(refusal));
     co_return;
   }
-  const auto explanations = co_await ask_fleets(
-      exchange.thread(), service_.fleets, [size = *size](Fleet& fleet) { return fleet.dispatcher().explain(size); });
+  const auto ask = [prompt = size->prompt, sequences = size->sequences](Fleet& fleet) {
+    return fleet.dispatcher().explain({.prompt = prompt, .sequences = sequences});
+  };
+  const auto explanations = co_await ask_fleets(exchange.thread(), service_.fleets, ask);
   co_await exchange.respond(explain_response(explanations));
 }
 

@@ -168,7 +168,7 @@ Placement Dispatcher::request(net::IoThread& home, std::size_t home_index, Reque
   auto state = std::make_shared<State>(home, home_index, id);
   live_.fetch_add(1, std::memory_order_relaxed);
   Request request{.id = id, .prompt = size.prompt, .sequences = size.sequences};
-  decider_.dispatch([this, request, size, state, tenant = std::move(tenant)]() mutable {
+  decider_.dispatch([this, request, size = std::move(size), state, tenant = std::move(tenant)]() mutable {
     tenants_.mark(request, tenant);
     submit(request, size, std::move(state));
   });
