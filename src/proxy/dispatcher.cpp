@@ -481,7 +481,7 @@ bool Dispatcher::follow_stream(Entry& entry) {
   const net::Duration half = pace.half_step();
   const net::TimePoint now = decider_.now();
   if (options_.barrier && (now - latest.since < half || latest.step != pace.steps)) return false;
-  const net::TimePoint lately = options_.barrier ? latest.since - half / 2 : now - 3 * half;
+  const net::TimePoint lately = options_.barrier ? latest.since - half : now - 3 * half;
   if (entry.progress->at() < lately) return true;
   const Steps begin = pace.steps - Steps{entry.progress->tokens().count()};
   if (begin == *entry.begin) return true;
