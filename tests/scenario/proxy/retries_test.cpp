@@ -84,9 +84,9 @@ class Retries : public ClockedRouter {
         std::ranges::count_if(workers_, [](const auto& worker) { return !worker->requests().empty(); }));
   }
 
-  std::vector<std::unique_ptr<FakeWorker>> workers_;
   std::atomic<int> failing_{0};
   Handler fail_;
+  std::vector<std::unique_ptr<FakeWorker>> workers_;  // they end before what they run
 
  private:
   net::asio::awaitable<void> play(net::HttpExchange& exchange) {
