@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -168,7 +170,13 @@ net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange, cons
     co_return;
   }
   record.model = job->model;
-  auto answer = co_await ask(*job, exchange.thread());
+  std::expected<net::HttpResponse, Failure> answer = std::unexpected(client_left());
+  try {
+    answer = co_await ask(*job, exchange.thread());
+  } catch (const boost::system::system_error& cancelled) {
+    // Between two waits.
+    if (cancelled.code() != net::asio::error::operation_aborted) throw;
+  }
   if (!answer && answer.error().client_left()) {
     if (exchange.client_left()) co_return;
     co_await net::asio::this_coro::throw_if_cancelled(false);

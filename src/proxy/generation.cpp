@@ -1,6 +1,8 @@
 #include "proxy/generation.hpp"
 
+#include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <boost/system/system_error.hpp>
 #include <utility>
 
 #include "proxy/request_heads.hpp"
@@ -38,7 +40,13 @@ Generation::Generation(ServiceContext& service, net::HttpExchange& exchange, Gen
 
 net::asio::awaitable<void> Generation::run() {
   auto failure = read();
-  if (!failure) failure = co_await serve();
+  try {
+    if (!failure) failure = co_await serve();
+  } catch (const boost::system::system_error& cancelled) {
+    // Between two waits.
+    if (cancelled.code() != net::asio::error::operation_aborted) throw;
+    failure = client_left();
+  }
   if (!failure) {
     co_await relay();
   } else if (!is_nobodys(*failure)) {
