@@ -4,6 +4,7 @@
 find_package(Threads REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(OpenSSL REQUIRED)
+find_package(SQLite3 REQUIRED)
 find_package(Boost 1.81 REQUIRED COMPONENTS url)
 find_package(simdjson REQUIRED)
 find_package(nlohmann_json REQUIRED)
