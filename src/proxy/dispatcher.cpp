@@ -7,6 +7,7 @@
 
 #include "core/envelope.hpp"
 #include "proxy/api_keys.hpp"
+#include "proxy/stream_progress.hpp"
 
 namespace balanceroute::proxy {
 
@@ -18,6 +19,8 @@ constexpr double kStepTimeGain = 0.1;
 constexpr double kBurstShare = 0.1;
 // Between two looks at all streams.
 constexpr std::chrono::seconds kLookEvery{1};
+// After so long without a step whatever an engine has sent has been read.
+constexpr int kHalfStepsOfSilence = 8;
 // Before a group has shown its pace.
 constexpr std::chrono::milliseconds kHalfOfUnknownStep{5};
 
@@ -92,6 +95,7 @@ struct Placement::State {
   net::Event answered;
   std::optional<std::expected<Placed, PlacementError>> result;
   std::optional<Steps> begin;  // the step of its group that its tokens count from
+  bool settled = false;        // the beginning was looked at
   StreamProgress progress;
   bool left = false;
 };
@@ -118,12 +122,12 @@ void Placement::progress(std::int64_t tokens) {
   if (!state_->begin) {
     // Its first tokens are taken for a part of the latest step that was shown: to take them for a new one would put the
     // clock ahead of the engine by a step with many an admission. Where other streams show that step only afterwards,
-    // the request is a step's growth ahead in the books; where its first event is read steps late, what follows puts
-    // the clock, and all running requests, ahead by as many. The next look at the streams puts both right.
+    // the request is a step's growth ahead in the books, until it is looked at.
     state_->begin = clock.latest(group).step - Steps{tokens};
     dispatcher_->decider_.dispatch(
         [dispatcher = dispatcher_, id = state_->id, begin = *state_->begin] { dispatcher->runs_since(id, begin); });
   }
+  if (!state_->settled) state_->begin = std::min(*state_->begin, clock.limit(group, now) - Steps{tokens});
   clock.report(state_->home_index, group, *state_->begin + Steps{tokens}, now);
 }
 
@@ -212,7 +216,7 @@ void Dispatcher::submit(Request request, const RequestSize& size, std::shared_pt
 Dispatcher::Entry& Dispatcher::enter(const Request& request, const RequestSize& size, std::shared_ptr<State> state) {
   Entry& entry = entries_[request.id];
   entry.request = request;
-  entry.progress = std::shared_ptr<const StreamProgress>{state, &state->progress};
+  entry.streams = state;
   entry.state = std::move(state);
   entry.arrived = decider_.now();
   entry.reports = size.reports;
@@ -456,12 +460,12 @@ void Dispatcher::look_at_streams() {
     next_look_ = now + kLookEvery;
     newcomers_.clear();
     for (auto& [id, entry] : entries_) {
-      if (entry.begin && !follow_stream(entry)) newcomers_.push_back(id);
+      if (entry.begin && !settle(entry)) newcomers_.push_back(id);
     }
   } else {
     std::erase_if(newcomers_, [this](RequestId id) {
       const auto entry = entries_.find(id);
-      return entry == entries_.end() || follow_stream(entry->second);
+      return entry == entries_.end() || settle(entry->second);
     });
   }
   if (!newcomers_.empty()) {
@@ -471,23 +475,40 @@ void Dispatcher::look_at_streams() {
   }
 }
 
-// Gives the request the tokens in the books that its streams have shown, between two steps of its group: then every
-// stream that takes part has shown the latest. One that is read late or has an event for several steps keeps the
-// clock's count. False within a step. Workers without a barrier have no step in common: what was shown lately is right
-// but for a token.
-bool Dispatcher::follow_stream(Entry& entry) {
+// Gives the request the tokens in the books that its streams have shown, and its streams the step that they count from,
+// between two steps of its group: then every stream that takes part has shown the latest. False within a step.
+bool Dispatcher::settle(Entry& entry) {
   const GroupPace& pace = pace_of(entry);
   const ShownStep latest = step_clock_.latest(router_.ledger().group_of(entry.worker));
+  const bool between_steps = decider_.now() - latest.since >= pace.half_step() && latest.step == pace.steps;
+  if (options_.barrier && !between_steps) return false;
+  const Steps begin = pace.steps - Steps{tokens_shown(entry, latest.since).count()};
+  if (begin == *entry.begin && entry.settled) return true;
+  entry.begin = begin;
+  entry.settled = true;
+  age(entry);
+  entry.streams->home.dispatch([streams = entry.streams, begin] {
+    streams->begin = begin;
+    streams->settled = true;
+  });
+  return true;
+}
+
+// A stream that is read late or has an event for several steps keeps the clock's count. In silence it is none but what
+// its next event may bring, and one that has not been read for long. Workers without a barrier have no step in common:
+// what was shown lately is right but for a token.
+Tokens Dispatcher::tokens_shown(const Entry& entry, net::TimePoint latest_step) {
+  const GroupPace& pace = pace_of(entry);
   const net::Duration half = pace.half_step();
   const net::TimePoint now = decider_.now();
-  if (options_.barrier && (now - latest.since < half || latest.step != pace.steps)) return false;
-  const net::TimePoint lately = options_.barrier ? latest.since - half : now - 3 * half;
-  if (entry.progress->at() < lately) return true;
-  const Steps begin = pace.steps - Steps{entry.progress->tokens().count()};
-  if (begin == *entry.begin) return true;
-  entry.begin = begin;
-  age(entry);
-  return true;
+  const StreamProgress& progress = entry.streams->progress;
+  const Tokens shown = progress.tokens();
+  const Tokens counted{(pace.steps - *entry.begin).count()};
+  const net::TimePoint lately = options_.barrier ? latest_step - half : now - 3 * half;
+  if (progress.at() >= lately) return shown;
+  const net::Duration silence = kHalfStepsOfSilence * half;
+  if (now - latest_step < silence || progress.at() < latest_step - silence) return counted;
+  return std::clamp(counted, shown, shown + std::max(progress.latest() - Tokens{1}, Tokens{0}));
 }
 
 void Dispatcher::finish_one(RequestId request, Tokens generated) {
@@ -603,6 +624,7 @@ void Dispatcher::follow_steps() {
     }
     pace.steps = steps;
     pace.since = now;
+    step_clock_.set_half_step(GroupId{g}, pace.half_step());
   }
 }
 

@@ -28,7 +28,6 @@
 #include "proxy/prefill_book.hpp"
 #include "proxy/rate_meter.hpp"
 #include "proxy/step_clock.hpp"
-#include "proxy/stream_progress.hpp"
 #include "proxy/worker_pulse.hpp"
 #include "telemetry/time_histogram.hpp"
 
@@ -270,7 +269,8 @@ class Dispatcher {
     bool has_slots = false;        // it has had a lease there
     bool started = false;          // its first token was seen
     std::optional<Steps> begin{};  // the step of the group that its tokens count from
-    std::shared_ptr<const StreamProgress> progress;
+    bool settled = false;          // the beginning was looked at
+    std::shared_ptr<State> streams;
   };
   struct GroupPace {
     Steps steps{0};
@@ -290,7 +290,8 @@ class Dispatcher {
   GroupPace& pace_of(const Entry& entry);
   void look_soon();
   void look_at_streams();
-  bool follow_stream(Entry& entry);
+  bool settle(Entry& entry);
+  Tokens tokens_shown(const Entry& entry, net::TimePoint latest_step);
   void finish_one(RequestId request, Tokens generated);
   // `generated`: by each sequence of a request that is complete; none of one that was given up.
   void leave(RequestId request, std::optional<Tokens> generated);

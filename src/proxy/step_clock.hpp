@@ -2,7 +2,7 @@
 //
 // A group's workers step together and every running sequence gets one token a step, so the number of steps is the
 // largest, over the group's streams, of (the step at which the stream began + its tokens). Each I/O thread keeps the
-// largest it has seen in a cell of its own; the deciding thread reads them all.
+// largest it has seen in a cell of its own; the deciding thread reads them all, and tells the pace.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +25,15 @@ struct ShownStep {
 
 // StepClock counts the steps of each group of one fleet.
 //   Cost     report() is one load and at most two stores, on a cache line that no other thread writes.
-//   Threads  report(thread, ...) only from that I/O thread; latest() from any, whose time may be that of a step that is
-//            being reported.
+//   Threads  report(thread, ...) only from that I/O thread; set_half_step() from one thread; the others from any. The
+//            time in latest() may be that of a step that is being reported.
 class StepClock {
  public:
   StepClock(std::size_t threads, std::size_t groups)
-      : threads_{threads}, groups_{groups}, cells_{std::make_unique<Cell[]>(threads * groups)} {}
+      : threads_{threads},
+        groups_{groups},
+        cells_{std::make_unique<Cell[]>(threads * groups)},
+        half_steps_{std::make_unique<std::atomic<net::Duration::rep>[]>(groups)} {}
 
   // The largest step any thread has seen.
   ShownStep latest(GroupId group) const {
@@ -42,6 +45,19 @@ class StepClock {
       if (step > latest.step || (step == latest.step && since < latest.since)) latest = {step, since};
     }
     return latest;
+  }
+
+  // The largest step that a stream may show now whose beginning is not sure: it may have been read late, and then has
+  // more tokens than there were steps since. One more than the latest, when half a step has passed.
+  Steps limit(GroupId group, net::TimePoint now) const {
+    const ShownStep shown = latest(group);
+    const net::Duration half{half_steps_[group.value()].load(std::memory_order_relaxed)};
+    return now - shown.since < half ? shown.step : shown.step + Steps{1};
+  }
+
+  // Half of the time that the group's steps take now.
+  void set_half_step(GroupId group, net::Duration half) {
+    half_steps_[group.value()].store(half.count(), std::memory_order_relaxed);
   }
 
   // A stream on this thread has reached this step, now.
@@ -61,6 +77,7 @@ class StepClock {
   std::size_t threads_;
   std::size_t groups_;
   std::unique_ptr<Cell[]> cells_;
+  std::unique_ptr<std::atomic<net::Duration::rep>[]> half_steps_;  // by GroupId
 };
 
 }  // namespace balanceroute::proxy

@@ -29,5 +29,15 @@ TEST(StepClock, TellsWhenTheLatestWasShownFirst) {
   EXPECT_EQ(clock.latest(GroupId{0}).since, at(4));
 }
 
+// Law: who may have been read late shows no step before half of one has passed since the latest, and one then.
+TEST(StepClock, LimitsThoseWhoseBeginningIsNotSure) {
+  StepClock clock{1, 2};
+  clock.set_half_step(GroupId{1}, std::chrono::milliseconds{5});
+  clock.report(0, GroupId{1}, Steps{7}, at(10));
+  EXPECT_EQ(clock.limit(GroupId{1}, at(14)), Steps{7});
+  EXPECT_EQ(clock.limit(GroupId{1}, at(15)), Steps{8});
+  EXPECT_EQ(clock.limit(GroupId{1}, at(100)), Steps{8});
+}
+
 }  // namespace
 }  // namespace balanceroute::proxy
