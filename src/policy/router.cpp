@@ -49,39 +49,39 @@ void Router::set_now(std::chrono::nanoseconds now) {
 // --- what the policy is told ---
 
 void Router::taken(const Request& request, WorkerId worker) {
-  policy_->admitted(request, ledger_.group_of(worker), worker);
+  tell_policies([&](Policy& policy) { policy.admitted(request, ledger_.group_of(worker), worker); });
 }
 
 void Router::aged(RequestId request, Tokens generated) {
   tell(router_event::Aged{request, generated});
-  policy_->aged(request, generated);
+  tell_policies([&](Policy& policy) { policy.aged(request, generated); });
 }
 
 void Router::narrowed(const Request& request, Tokens generated) {
   tell(router_event::Narrowed{request.id, generated});
   eligibility_.narrowed(request);
-  policy_->narrowed(request.id, generated);
+  tell_policies([&](Policy& policy) { policy.narrowed(request.id, generated); });
 }
 
 void Router::ended(const Request& request, Tokens generated, LeaseEnd how) {
   tell(router_event::Ended{request.id, generated, how});
   eligibility_.left(request);
-  policy_->left(request.id, generated, how);
+  tell_policies([&](Policy& policy) { policy.left(request.id, generated, how); });
 }
 
 void Router::advance(GroupId group, Steps steps) {
   tell(router_event::Advanced{group, steps});
   ledger_.advance(group, steps);
-  policy_->stepped(group, steps);
+  tell_policies([&](Policy& policy) { policy.stepped(group, steps); });
 }
 
 // Tells a policy that takes over what is there.
-void Router::brief_policy() {
+void Router::brief(Policy& policy, std::span<const Candidate> waiting) const {
   for (const LeaseRecord& lease : ledger_.leases()) {
-    taken(lease.request, lease.worker);
-    if (lease.state == LeaseState::running) policy_->aged(lease.request.id, lease.generated);
+    policy.admitted(lease.request, ledger_.group_of(lease.worker), lease.worker);
+    if (lease.state == LeaseState::running) policy.aged(lease.request.id, lease.generated);
   }
-  for (const Candidate& candidate : moving_) policy_->arrived(candidate);
+  for (const Candidate& candidate : waiting) policy.arrived(candidate);
 }
 
 // --- membership ---
@@ -227,14 +227,14 @@ void Router::enter(const Request& request) {
   candidate.since = now_;
   eligibility_.give_turn(candidate);
   entered_.push_back({request.id, candidate.serial, now_});
-  policy_->arrived(candidate);
+  tell_policies([&](Policy& policy) { policy.arrived(candidate); });
   place(candidate);
 }
 
 void Router::place(const Candidate& candidate) {
   std::optional<WorkerId> worker;
   if (policy_->binding() == Binding::immediate) {
-    worker = static_cast<ImmediatePolicy&>(*policy_).bind(fleet_view(), candidate, random_);
+    guarded([&] { worker = static_cast<ImmediatePolicy&>(*policy_).bind(fleet_view(), candidate, random_); });
   }
   if (!worker) {
     pool_.insert(candidate);
@@ -266,7 +266,7 @@ bool Router::withdraw(RequestId request) {
   if (*where != kInPool) count_queued(WorkerId{*where}, leaving, -1);
   eligibility_.withdrawn(leaving);
   place.erase(position);
-  policy_->withdrawn(request);
+  tell_policies([&](Policy& policy) { policy.withdrawn(request); });
   return true;
 }
 
@@ -285,12 +285,45 @@ void Router::set_policy(std::unique_ptr<Policy> policy, const PolicyParams& sett
   tell(router_event::PolicyChanged{settings});
   patience_.set(settings.max_wait());
   policy_ = std::move(policy);
+  resting_.reset();
+  collect_waiting();
+  brief(*policy_, moving_);
+  place_collected();
+}
+
+void Router::degrade(std::unique_ptr<Policy> simpler, const PolicyParams& settings) {
+  assert(simpler != nullptr);
+  tell(router_event::PolicyChanged{settings, router_event::PolicyTurn::degraded});
+  if (!resting_) resting_ = std::move(policy_);
+  policy_ = std::move(simpler);
+  collect_waiting();
+  brief(*policy_, moving_);
+  place_collected();
+}
+
+void Router::restore() {
+  if (!resting_) return;
+  tell(router_event::PolicyChanged{{}, router_event::PolicyTurn::restored});
+  policy_ = std::move(resting_);
+  collect_waiting();
+  place_collected();
+}
+
+void Router::set_shadow(std::unique_ptr<StepShadow> shadow) {
+  assert(shadow == nullptr || (waiting() == 0 && ledger_.live_leases() == 0));
+  shadow_ = std::move(shadow);
+}
+
+// Takes all that wait out of their places, in the order of their turns.
+void Router::collect_waiting() {
   const auto in_pool = pool_.candidates();
   moving_.assign(in_pool.begin(), in_pool.end());
   pool_.clear();
   for (std::uint32_t i = 0; i < queues_.size(); ++i) take_queue(WorkerId{i});
   std::ranges::sort(moving_, goes_before);
-  brief_policy();
+}
+
+void Router::place_collected() {
   for (const Candidate& candidate : moving_) place(candidate);
 }
 
@@ -322,6 +355,7 @@ std::span<Admission> Router::round_all(bool explain) {
 }
 
 void Router::begin_round() {
+  if (shadow_) shadow_->begin_round();
   while (const auto request = eligibility_.release_parked()) enter(*request);
   mark_late();
 }
@@ -344,6 +378,11 @@ void Router::mark_late() {
 }
 
 void Router::serve(GroupId group, bool explain) {
+  guarded([&] { decide(group, explain); });
+  if (shadow_) shadow_->after(ledger_.view(group));
+}
+
+void Router::decide(GroupId group, bool explain) {
   if (policy_->binding() == Binding::pooled) {
     decide_from_pool(group, static_cast<PooledPolicy&>(*policy_), explain);
   } else {
@@ -351,11 +390,23 @@ void Router::serve(GroupId group, bool explain) {
   }
 }
 
+void Router::ask_shadow(const GroupView& group) {
+  const auto pooled = pool_.candidates();
+  seen_.assign(pooled.begin(), pooled.end());
+  for (const Pool& queue : queues_) {
+    const auto queued = queue.candidates();
+    seen_.insert(seen_.end(), queued.begin(), queued.end());
+  }
+  std::ranges::sort(seen_, goes_before);
+  shadow_->before(group, seen_, fleet_view());
+}
+
 void Router::decide_from_pool(GroupId group, PooledPolicy& policy, bool explain) {
   place_late(group, policy);
   if (pool_.empty()) return;
   choices_.clear();
   const GroupView view = without_kept(group);
+  if (shadow_) ask_shadow(view);
   policy.decide({.group = view, .pool = pool_.candidates(), .explain = explain, .groups = ledger_.groups()}, random_,
                 choices_);
   taken_.clear();
@@ -423,6 +474,7 @@ GroupView Router::without_kept(GroupId group) {
 // Each worker takes from the front of its own queue what fits; the front one waits for room and nobody overtakes it.
 void Router::serve_queues(GroupId group, const ImmediatePolicy& policy, bool explain) {
   const GroupView& view = ledger_.view(group);
+  if (shadow_) ask_shadow(view);
   for (std::size_t worker = 0; worker < view.size(); ++worker) {
     const std::uint32_t id = view.workers[worker].value();
     while (!queues_[id].empty()) {

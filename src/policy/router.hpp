@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "policy/admission.hpp"
 #include "policy/policy.hpp"
 #include "policy/router_event.hpp"
+#include "policy/shadow/step_shadow.hpp"
 
 namespace balanceroute {
 
@@ -102,7 +104,16 @@ class Router final : private LedgerObserver {
   // Requests that wait move over to the new policy, in the order of their turns. `settings` are those that it was made
   // from: the listener is told, and how long requests may wait is as they say.
   void set_policy(std::unique_ptr<Policy> policy, const PolicyParams& settings = {});
+  // A simpler policy decides until restore() or set_policy(); the chosen one goes on hearing everything. Again: another
+  // one in its place.
+  void degrade(std::unique_ptr<Policy> simpler, const PolicyParams& settings = {});
+  void restore();
+  // The one that decides, and the one that would if it had not given way.
   [[nodiscard]] const Policy& policy() const { return *policy_; }
+  [[nodiscard]] const Policy& chosen_policy() const { return resting_ ? *resting_ : *policy_; }
+  // What another policy would do in each round; none: nobody is asked.
+  void set_shadow(std::unique_ptr<StepShadow> shadow);
+  [[nodiscard]] const StepShadow* shadow() const { return shadow_.get(); }
 
   // What the policy thinks of each worker of the group for such a request, now.
   [[nodiscard]] std::vector<WorkerScore> explain(GroupId group, const Request& request) const;
@@ -115,15 +126,35 @@ class Router final : private LedgerObserver {
     return queues_[worker.value()].candidates();
   }
   [[nodiscard]] const Queued& queue_total(WorkerId worker) const { return queued_[worker.value()]; }
-  // Choices that the ledger refused: a fault of the policy; the request went on waiting.
+  // Choices that the ledger refused, and calls of a policy that ended by an exception: faults of the policy; requests
+  // went on waiting.
   [[nodiscard]] std::uint64_t refused_choices() const { return refused_choices_; }
+  [[nodiscard]] std::uint64_t broken_calls() const { return broken_calls_; }
 
  private:
   void taken(const Request& request, WorkerId worker) override;
   void aged(RequestId request, Tokens generated) override;
   void narrowed(const Request& request, Tokens generated) override;
   void ended(const Request& request, Tokens generated, LeaseEnd how) override;
-  void brief_policy();
+  // Tells every policy that hears: the one that decides, the one that rests and the shadow.
+  template <class Tell>
+  void tell_policies(const Tell& tell_one) {
+    guarded([&] { tell_one(*policy_); });
+    if (resting_) guarded([&] { tell_one(*resting_); });
+    if (shadow_) shadow_->hear(tell_one);
+  }
+  // A policy that throws is counted, and what it was to do is left undone.
+  template <class Call>
+  void guarded(const Call& call) {
+    try {
+      call();
+    } catch (const std::exception&) {
+      ++broken_calls_;
+    }
+  }
+  void brief(Policy& policy, std::span<const Candidate> waiting) const;
+  void collect_waiting();
+  void place_collected();
   void tell(const RouterEvent& event) {
     if (listener_ != nullptr) listener_->heard(now_, event);
   }
@@ -144,6 +175,8 @@ class Router final : private LedgerObserver {
   void place_late(GroupId group, const PooledPolicy& policy);
   void keep_worker_for(GroupId group, const Candidate& candidate);
   [[nodiscard]] GroupView without_kept(GroupId group);
+  void decide(GroupId group, bool explain);
+  void ask_shadow(const GroupView& group);
   void decide_from_pool(GroupId group, PooledPolicy& policy, bool explain);
   void serve_queues(GroupId group, const ImmediatePolicy& policy, bool explain);
   bool admit(GroupId group, const Candidate& candidate, const Choice& choice);
@@ -171,19 +204,23 @@ class Router final : private LedgerObserver {
   std::deque<Entered> entered_;  // in order
   std::vector<Kept> kept_;       // by GroupId
   Pool pool_;
-  std::vector<Pool> queues_;    // by WorkerId
-  std::vector<Queued> queued_;  // their totals
-  IdMap waiting_;               // request -> WorkerId value of its queue, or kInPool, or kParked
-  std::unique_ptr<Policy> policy_;
+  std::vector<Pool> queues_;         // by WorkerId
+  std::vector<Queued> queued_;       // their totals
+  IdMap waiting_;                    // request -> WorkerId value of its queue, or kInPool, or kParked
+  std::unique_ptr<Policy> policy_;   // decides
+  std::unique_ptr<Policy> resting_;  // the chosen one while another decides
+  std::unique_ptr<StepShadow> shadow_;
   Random random_;
   std::uint64_t next_serial_ = 0;
   std::uint64_t refused_choices_ = 0;
+  std::uint64_t broken_calls_ = 0;
 
   // A round's scratch; the memory stays.
   std::vector<Admission> admissions_;
   std::vector<Choice> choices_;
   std::vector<std::size_t> taken_;
   std::vector<Candidate> moving_;
+  std::vector<Candidate> seen_;  // by the shadow
   std::vector<std::uint8_t> eligible_;
   std::vector<GroupId> visits_;
 };

@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "core/eligibility.hpp"
 #include "core/ids.hpp"
@@ -82,8 +83,12 @@ struct Decided {
   std::optional<GroupId> group;  // none: all of them
   std::span<const Admission> admissions;
 };
+// set: another policy decides from now on. degraded: that one does for a while, and the chosen one goes on hearing.
+// restored: the chosen one decides again.
+enum class PolicyTurn : std::uint8_t { set, degraded, restored };
 struct PolicyChanged {
   const PolicyParams& settings;
+  PolicyTurn turn = PolicyTurn::set;
 };
 
 }  // namespace router_event
@@ -102,6 +107,24 @@ class RouterListener {
 
   // `now` is the router's.
   virtual void heard(std::chrono::nanoseconds now, const RouterEvent& event) = 0;
+};
+
+// RouterListeners passes on what it hears, in the order in which they were added.
+class RouterListeners final : public RouterListener {
+ public:
+  // `listener` outlives it.
+  void add(RouterListener& listener) { listeners_.push_back(&listener); }
+  // What a router is to tell: nobody, the only one, or all.
+  [[nodiscard]] RouterListener* as_one() {
+    if (listeners_.empty()) return nullptr;
+    return listeners_.size() == 1 ? listeners_.front() : this;
+  }
+  void heard(std::chrono::nanoseconds now, const RouterEvent& event) override {
+    for (RouterListener* listener : listeners_) listener->heard(now, event);
+  }
+
+ private:
+  std::vector<RouterListener*> listeners_;
 };
 
 }  // namespace balanceroute

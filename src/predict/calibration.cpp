@@ -24,6 +24,17 @@ Calibration& Calibration::operator+=(const Calibration& other) {
   return *this;
 }
 
+Calibration Calibration::since(const Calibration& earlier) const {
+  Calibration later = *this;
+  for (std::size_t i = 0; i < kBins; ++i) {
+    later.bins_[i].count -= earlier.bins_[i].count;
+    later.bins_[i].predicted -= earlier.bins_[i].predicted;
+    later.bins_[i].happened -= earlier.bins_[i].happened;
+  }
+  later.squares_ -= earlier.squares_;
+  return later;
+}
+
 std::int64_t Calibration::count() const {
   std::int64_t count = 0;
   for (const Bin& bin : bins_) count += bin.count;

@@ -29,6 +29,9 @@ class Calibration {
   // Adds what another one recorded.
   Calibration& operator+=(const Calibration& other);
 
+  // What it recorded after it was as `earlier`.
+  [[nodiscard]] Calibration since(const Calibration& earlier) const;
+
   [[nodiscard]] std::int64_t count() const;
   [[nodiscard]] double mean_predicted() const;
   [[nodiscard]] double mean_happened() const;

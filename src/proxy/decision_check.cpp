@@ -128,6 +128,12 @@ class Again {
   };
 
   bool change_policy(const Line& line) {
+    const auto turn = static_cast<router_event::PolicyTurn>(line.small("turn"));
+    if (turn == router_event::PolicyTurn::restored) {
+      router_->restore();
+      report_.policy += ", then " + std::string{router_->policy().name()};
+      return true;
+    }
     PolicyParams settings;
     assign(settings, line.member("policy"));
     auto policy = make_policy(settings, {.load_model = load_model_});
@@ -135,7 +141,11 @@ class Again {
       report_.difference = "the policy that the log goes on with cannot be made: " + policy.error();
       return false;
     }
-    router_->set_policy(*std::move(policy), settings);
+    if (turn == router_event::PolicyTurn::degraded) {
+      router_->degrade(*std::move(policy), settings);
+    } else {
+      router_->set_policy(*std::move(policy), settings);
+    }
     report_.policy += ", then " + settings.name;
     return true;
   }

@@ -119,7 +119,7 @@ struct EventText {
     add("]");
   }
   void operator()(const router_event::PolicyChanged& event) {
-    add(R"("e":"policy","policy":{})", texts_of(event.settings).dump());
+    add(R"("e":"policy","turn":{},"policy":{})", static_cast<int>(event.turn), texts_of(event.settings).dump());
   }
 };
 

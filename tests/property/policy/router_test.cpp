@@ -110,7 +110,7 @@ class Traffic {
       history.emplace_back(admission.request.id.value(), admission.worker.value());
       leases[admission.request.id] = std::move(admission.lease);
     }
-    require(router.refused_choices() == 0U);
+    require(router.refused_choices() == 0U && router.broken_calls() == 0U);
     if (params.name != "br_fit") check_work_conserving(router.ledger().view(group));  // it may hold a request back
   }
 
@@ -161,10 +161,21 @@ class Traffic {
     }
   }
 
+  // Another policy, one in place of it for a while, or the chosen one again.
   void exchange(Random& draw) {
     params.name = policy_names()[draw.below(policy_names().size())];
+    switch (draw.below(3)) {
+      case 0:
+        router.set_policy(make());
+        break;
+      case 1:
+        router.degrade(make());
+        break;
+      default:
+        router.restore();
+    }
+    params.name = router.policy().name();
     any_fit = any_fit || params.name == "br_fit";
-    router.set_policy(make());
   }
 
   // Each waiting request is in exactly one place and counted there, queues belong to workers that can serve them, order

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "policy/registry.hpp"
 #include "policy/router.hpp"
 
 namespace balanceroute {
@@ -122,6 +125,64 @@ TEST_F(PolicyEvents, AFinishIsExactAndHappensOnce) {
   lease.finish(Tokens{50});
   lease.release();
   EXPECT_THAT(lines, ElementsAre("1 arrived 10", "1 admitted to 0 0", "1 finished 40"));
+}
+
+// Law: a policy that has given way hears everything, is not told twice, and decides again when it is restored.
+TEST_F(PolicyEvents, RestingPolicyGoesOnHearing) {
+  const Lease before = run(1);
+  router.degrade(make_policy({.name = "least_tokens"}).value());
+  EXPECT_EQ(router.policy().name(), "least_tokens");
+  EXPECT_EQ(router.chosen_policy().name(), "diary");
+  Lease meanwhile = run(2);
+  meanwhile.started();
+  EXPECT_TRUE(router.submit({.id = RequestId{3}, .prompt = Tokens{10}}));
+  router.restore();
+  EXPECT_EQ(router.policy().name(), "diary");
+  meanwhile.finish(Tokens{1});
+  EXPECT_EQ(router.round(group).size(), 1U);
+  EXPECT_THAT(lines, ElementsAre("1 arrived 10", "1 admitted to 0 0", "2 arrived 10", "2 admitted to 1 0", "2 aged 0",
+                                 "3 arrived 10", "2 finished 1", "3 admitted to 1 0"));
+}
+
+// Law: what waits moves to the policy that decides, and back.
+TEST_F(PolicyEvents, WaitingRequestsMoveWithTheDecision) {
+  std::vector<Lease> running;
+  for (std::uint64_t id = 1; id <= 2; ++id) running.push_back(run(id));
+  EXPECT_TRUE(router.submit({.id = RequestId{3}, .prompt = Tokens{10}}));
+  router.degrade(make_policy({.name = "round_robin"}).value());
+  EXPECT_TRUE(router.pooled().empty());
+  router.degrade(make_policy({.name = "br_0"}).value());  // a graver cause has gone
+  EXPECT_EQ(router.pooled().size(), 1U);
+  router.restore();
+  EXPECT_EQ(router.pooled().size(), 1U);
+  router.restore();  // nothing rests
+  EXPECT_EQ(router.policy().name(), "diary");
+}
+
+// Throws in its first round.
+class Breaks final : public PooledPolicy {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "breaks"; }
+  void decide(const RoundInput&, Random&, std::vector<Choice>& choices) override {
+    choices.push_back({.candidate = 0, .worker = 0, .stage = Stage::single});
+    if (!std::exchange(broken_, true)) throw std::runtime_error{"a broken promise"};
+  }
+  [[nodiscard]] double score(const FleetView&, GroupId, std::size_t, const Candidate&) const override { return 0; }
+  [[nodiscard]] std::string_view score_meaning() const override { return "nothing"; }
+
+ private:
+  bool broken_ = false;
+};
+
+// Law: a policy that throws costs a round and nothing else.
+TEST_F(PolicyEvents, PolicyThatThrowsIsCounted) {
+  router.set_policy(std::make_unique<Breaks>());
+  EXPECT_TRUE(router.submit({.id = RequestId{1}, .prompt = Tokens{10}}));
+  EXPECT_TRUE(router.round(group).empty());
+  EXPECT_EQ(router.broken_calls(), 1U);
+  EXPECT_EQ(router.waiting(), 1U);
+  EXPECT_EQ(router.round(group).size(), 1U);
+  EXPECT_EQ(router.broken_calls(), 1U);
 }
 
 }  // namespace

@@ -102,5 +102,23 @@ TEST_F(PredictionCheckTest, ACutRequestTellsNothing) {
   EXPECT_EQ(outcomes(), 1);
 }
 
+// Law: what came after a moment is judged as if nothing had come before.
+TEST(CalibrationWindow, IsWhatCameSince) {
+  Calibration all;
+  all.record(0.9, false);
+  all.record(0.3, true);
+  const Calibration before = all;
+  EXPECT_EQ(all.since(before).count(), 0);
+  Calibration later;
+  for (Calibration* its : {&all, &later}) {
+    its->record(0.25, false);
+    its->record(0.75, true);
+  }
+  EXPECT_EQ(all.since(before).count(), 2);
+  EXPECT_DOUBLE_EQ(all.since(before).brier_score(), later.brier_score());
+  EXPECT_DOUBLE_EQ(all.since(before).brier_reference(), 0.25);
+  EXPECT_DOUBLE_EQ(all.since(before).mean_predicted(), 0.5);
+}
+
 }  // namespace
 }  // namespace balanceroute
