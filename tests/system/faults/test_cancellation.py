@@ -220,8 +220,9 @@ def test_a11_every_worker_keeps_its_share_through_cancels_and_faults(emulated):
 
 
 def test_a12_each_side_carries_what_it_works_at(emulated):
-    """Law: a prompt is load of its prefill instance while that computes, and of one decode worker with its answer."""
-    _, router = emulated(ranks=2, dialect="vllm_nixl", prefill_instances=1, prefill_fixed_ms=150)
+    """Law: a prompt is load of its prefill instance while that computes, of nobody while it waits for a worker, and of one
+    decode worker with its answer."""
+    _, router = emulated(ranks=2, slots=1, dialect="vllm_nixl", prefill_instances=1, prefill_fixed_ms=150)
     body = {"model": "emulated", "prompt": [7] * 4000, "stream": True, "emulator": {"output_tokens": 100_000}}
     with RawClient(router.listen).post("/v1/completions", body) as client:
         wait_until(lambda: router.metric("balanceroute_prefill_computing_tokens") == 4000, "the prefill side computes it")
@@ -231,6 +232,12 @@ def test_a12_each_side_carries_what_it_works_at(emulated):
         loads = sorted(worker["load_tokens"] for worker in router.workers().values())
         assert loads[0] == 0 and loads[1] >= 4000
         wait_until(lambda: router.metric("balanceroute_worker_load_tokens") >= 4020, "the load grows with the answer")
+        with RawClient(router.listen).post("/v1/completions", body) as second:
+            second.read_until(b"data:")
+            with RawClient(router.listen).post("/v1/completions", body):
+                wait_until(lambda: router.metric("balanceroute_pool_depth_requests") == 1, "the third finds no slot")
+                wait_until(lambda: router.metric("balanceroute_prefill_computing_tokens") == 0, "it is computed")
+                assert router.metric("balanceroute_prefill_held_tokens") == 4000
     wait_until(router.is_empty, "nothing is left")
 
 
