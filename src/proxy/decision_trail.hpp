@@ -32,7 +32,8 @@ struct DecisionRecord {
   double score;                                     // of that set
   Tokens margin;                                    // the worker's room below the envelope just before
   Tokens envelope;                                  // of the group after the round
-  std::optional<Admission::Alternative> runner_up;  // only while somebody looks
+  std::optional<Admission::Alternative> runner_up;  // only while somebody looks, as the next
+  std::optional<WorkerId> shadow{};                 // where another policy would have it
 };
 
 // DecisionTrail keeps the last kKept records.

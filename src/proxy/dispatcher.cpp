@@ -567,10 +567,7 @@ void Dispatcher::run_round() {
   fit_tables();
   seat_those_ahead();
   ++rounds_;
-  const net::TimePoint began = decider_.now();
-  const std::span<Admission> admissions = router_.round_all(watched_);
-  round_times_.add(std::chrono::duration<double>{decider_.now() - began}.count());
-  for (Admission& admission : admissions) {
+  for (Admission& admission : decide()) {
     ++admissions_;
     ++admissions_by_stage_[static_cast<std::size_t>(admission.stage)];
     Entry& entry = entries_.at(admission.request.id);
@@ -587,6 +584,18 @@ void Dispatcher::run_round() {
   pool_changed_();
 }
 
+// A round, and how long it took.
+std::span<Admission> Dispatcher::decide() {
+  const auto beside = [this] { return shadow_ == nullptr ? net::Duration{0} : shadow_->guard().spent(); };
+  const net::Duration before = beside();
+  const net::TimePoint began = decider_.now();
+  const std::span<Admission> admissions = router_.round_all(watched_);
+  const net::Duration took = decider_.now() - began - (beside() - before);
+  if (took > slow_round_) ++slow_rounds_;
+  round_times_.add(std::chrono::duration<double>{took}.count());
+  return admissions;
+}
+
 void Dispatcher::note(const Admission& admission, const Entry& entry) {
   const GroupId group = router_.ledger().group_of(admission.worker);
   trail_.add({.at = decider_.now(),
@@ -601,7 +610,8 @@ void Dispatcher::note(const Admission& admission, const Entry& entry) {
               .score = admission.score,
               .margin = admission.margin,
               .envelope = router_.ledger().view(group).envelope(),
-              .runner_up = admission.runner_up});
+              .runner_up = admission.runner_up,
+              .shadow = shadow_ != nullptr && watched_ ? shadow_->choice(admission.request.id) : std::nullopt});
 }
 
 // Brings the ledger to the step that the streams show.
@@ -673,6 +683,8 @@ FleetSnapshot Dispatcher::snapshot(bool with_leases) {
   out.policy = router_.policy().name();
   out.waiting = router_.waiting();
   out.rounds = rounds_;
+  out.slow_rounds = slow_rounds_;
+  out.policy_errors = router_.refused_choices() + router_.broken_calls();
   out.admissions = admissions_;
   out.admissions_by_stage = admissions_by_stage_;
   out.round_times = round_times_;

@@ -23,10 +23,12 @@
 #include "net/io_thread.hpp"
 #include "policy/router.hpp"
 #include "proxy/decision_trail.hpp"
+#include "proxy/fallback.hpp"
 #include "proxy/group_meter.hpp"
 #include "proxy/member_status.hpp"
 #include "proxy/prefill_book.hpp"
 #include "proxy/rate_meter.hpp"
+#include "proxy/shadow_report.hpp"
 #include "proxy/step_clock.hpp"
 #include "proxy/worker_pulse.hpp"
 #include "telemetry/time_histogram.hpp"
@@ -147,7 +149,8 @@ struct PredictorStanding {
 // What an operator sees of a fleet at one moment.
 struct FleetSnapshot {
   std::string fleet;
-  std::string policy;
+  std::string policy;         // that decides now
+  std::string chosen_policy;  // that is set
   std::vector<WorkerRecord> workers;
   std::vector<MemberStatus> members;  // by WorkerId, as workers
   std::vector<LeaseRecord> leases;
@@ -169,6 +172,8 @@ struct FleetSnapshot {
   std::vector<Tenant> tenants;  // the default one first
   std::size_t waiting = 0;
   std::uint64_t rounds = 0;
+  std::uint64_t slow_rounds = 0;
+  std::uint64_t policy_errors = 0;
   std::uint64_t admissions = 0;
   std::array<std::uint64_t, kStages> admissions_by_stage{};
   telemetry::TimeHistogram round_times;
@@ -178,6 +183,8 @@ struct FleetSnapshot {
   std::uint64_t holds_expired = 0;
   std::optional<PrefillSnapshot> prefill;
   std::vector<PrefillStatus> prefill_health;  // by PrefillId
+  FallbackStatus fallback;
+  std::optional<ShadowReport> shadow;
 };
 
 // What a fleet's policy thinks of each worker for one request.
@@ -239,6 +246,11 @@ class Dispatcher {
   }
   // Who shares the fleet from now on; requests of those that are named no more go on.
   void set_tenants(const std::vector<TenantParams>& tenants);
+  // Another policy that is asked in each round: its time is not that of the one that decides. It outlives the threads.
+  void watch_shadow(const Shadow& shadow) { shadow_ = &shadow; }
+  // A round that takes longer is slow; how many were.
+  void set_slow_round(net::Duration longest) { slow_round_ = longest; }
+  [[nodiscard]] std::uint64_t slow_rounds() const { return slow_rounds_; }
   void set_waiting_limit(std::size_t requests) { options_.waiting_limit = requests; }
   [[nodiscard]] const Router& router() const { return router_; }
   WorkerPulse& pulse(WorkerId worker) { return pulses_[worker.value()]; }
@@ -297,6 +309,7 @@ class Dispatcher {
   void leave(RequestId request, std::optional<Tokens> generated);
   void schedule_round();
   void run_round();
+  std::span<Admission> decide();
   void note(const Admission& admission, const Entry& entry);
   void follow_steps();
   void fit_tables();
@@ -341,6 +354,9 @@ class Dispatcher {
   std::uint64_t forced_holds_ = 0;
   std::uint64_t holds_expired_ = 0;
   std::uint64_t rounds_ = 0;
+  net::Duration slow_round_ = net::Duration::max();
+  std::uint64_t slow_rounds_ = 0;
+  const Shadow* shadow_ = nullptr;
   std::uint64_t admissions_ = 0;
   std::array<std::uint64_t, kStages> admissions_by_stage_{};
   telemetry::TimeHistogram round_times_;

@@ -79,21 +79,17 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   }
   const std::uint64_t seed = std::random_device{}();
   const std::int64_t kv_block = params.groups.front().kv.block_size;
-  if (!params.decision_log.path.empty()) {
-    auto decisions = DecisionLog::open(params.decision_log, {.fleet = params.name,
-                                                             .seed = seed,
-                                                             .kv_block = kv_block,
-                                                             .policy = fleet->policy_,
-                                                             .load_model = params.load_model});
-    if (!decisions) return std::unexpected(decisions.error());
-    fleet->decision_log_ = *std::move(decisions);
-  }
+  RouterSettings router{.books = {.load_model = params.load_model.model(), .kv_block = Tokens{kv_block}},
+                        .max_wait = params.policy.max_wait()};
+  auto shadow = FleetShadow::make(params, fleet->policy_, seed, router, decider, log);
+  if (!shadow) return std::unexpected(shadow.error());
+  fleet->shadow_ = *std::move(shadow);
+  if (const auto made = fleet->make_listeners(seed, router); !made) return std::unexpected(made.error());
+  router.listener = fleet->listeners_.as_one();
   fleet->dispatcher_ = std::make_unique<Dispatcher>(
       decider, threads.size(), std::move(*policy),
       DispatcherOptions{.fleet = params.name,
-                        .router = {.books = {.load_model = params.load_model.model(), .kv_block = Tokens{kv_block}},
-                                   .max_wait = params.policy.max_wait(),
-                                   .listener = fleet->decision_log_.get()},
+                        .router = router,
                         .barrier = params.barrier,
                         .round_delay = milliseconds(params.round_delay_ms),
                         .waiting_limit = static_cast<std::size_t>(serve.limits.waiting_requests),
@@ -101,6 +97,7 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
                         .transfers_limit = static_cast<std::size_t>(params.prefill.max_transfers_in_flight),
                         .seed = seed},
       names_of(params.groups));
+  if (fleet->shadow_) fleet->shadow_->join(*fleet->dispatcher_);
   const net::ClientOptions client_options = fleet->client_options(serve);
   for (std::size_t i = 0; i < threads.size(); ++i) {
     fleet->clients_.emplace_back(threads.at(i), fleet->workers_, client_options);
@@ -110,6 +107,9 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
       MembershipOptions{
           .fleet = params.name, .groups = specs_of(params.groups), .health = serve.health, .clients = client_options},
       *fleet->dispatcher_, fleet->workers_, fleet->engine_key_, threads.at(0), log);
+  fleet->policy_watch_ =
+      std::make_unique<PolicyWatch>(params.name, serve.fallback, fleet->policy_, params.load_model.model(),
+                                    *fleet->dispatcher_, *fleet->membership_, log);
   for (const GroupParams& group : params.groups) {
     const auto joined = fleet->membership_->add(group.name, ranks_of(group.workers));
     if (!joined) return std::unexpected(joined.error().message);
@@ -117,6 +117,21 @@ std::expected<std::unique_ptr<Fleet>, std::string> Fleet::make(const FleetParams
   }
   if (const auto added = fleet->add_prefill_side(serve, threads); !added) return std::unexpected(added.error());
   return fleet;
+}
+
+std::expected<void, std::string> Fleet::make_listeners(std::uint64_t seed, const RouterSettings& settings) {
+  if (!params_.decision_log.path.empty()) {
+    auto decisions = DecisionLog::open(params_.decision_log, {.fleet = params_.name,
+                                                              .seed = seed,
+                                                              .kv_block = settings.books.kv_block.count(),
+                                                              .policy = policy_,
+                                                              .load_model = params_.load_model});
+    if (!decisions) return std::unexpected(decisions.error());
+    decision_log_ = *std::move(decisions);
+    listeners_.add(*decision_log_);
+  }
+  if (shadow_ && shadow_->listener() != nullptr) listeners_.add(*shadow_->listener());
+  return {};
 }
 
 Fleet::Fleet(FleetParams params, const RetryParams& retries, FleetSecrets secrets, spdlog::logger& log)
@@ -182,6 +197,7 @@ std::expected<void, std::string> Fleet::set_policy(const PolicyParams& policy) {
   });
   log_.info("policy fleet={} policy={} was={}", name(), chosen.name, policy_.name);
   policy_ = chosen;
+  policy_watch_->choose(chosen);
   return {};
 }
 
@@ -194,6 +210,7 @@ std::expected<void, std::string> Fleet::check_change(const FleetParams& next) co
 
 void Fleet::change(const FleetParams& next, const ServeParams& serve) {
   membership_->set_health(serve.health);
+  policy_watch_->set(serve.fallback);
   if (prefill_health_) prefill_health_->set(serve.health);
   dispatcher_->set_waiting_limit(static_cast<std::size_t>(serve.limits.waiting_requests));
   for (std::size_t g = 0; g < next.groups.size(); ++g) {
@@ -248,6 +265,9 @@ void Fleet::rank_rejected(WorkerId worker, const std::string& answer) {
 FleetSnapshot Fleet::snapshot(bool with_leases) {
   FleetSnapshot out = dispatcher_->snapshot(with_leases);
   out.members = membership_->statuses();
+  out.chosen_policy = policy_.name;
+  out.fallback = policy_watch_->status();
+  if (shadow_) out.shadow = shadow_->report();
   if (!prefills_) return out;
   out.prefill = prefills_->snapshot(with_leases);
   out.prefill_health = prefill_health_->statuses();

@@ -18,7 +18,9 @@
 #include "proxy/discovery.hpp"
 #include "proxy/dispatcher.hpp"
 #include "proxy/engine_key.hpp"
+#include "proxy/fleet_shadow.hpp"
 #include "proxy/membership.hpp"
+#include "proxy/policy_watch.hpp"
 #include "proxy/prefill_clients.hpp"
 #include "proxy/prefill_dispatcher.hpp"
 #include "proxy/prefill_health.hpp"
@@ -97,6 +99,7 @@ class Fleet {
   // On the deciding thread: what it is now, what decides, and a change of that.
   FleetSnapshot snapshot(bool with_leases);
   const PolicyParams& policy() const { return policy_; }
+  FallbackStatus fallback() const { return policy_watch_->status(); }
   // An error, and nothing changed, for a policy that has no sense here.
   std::expected<void, std::string> set_policy(const PolicyParams& policy);
   // Other settings: whether change() could put them in effect, and that. Only policy, workers and health may differ,
@@ -107,6 +110,7 @@ class Fleet {
  private:
   Fleet(FleetParams params, const RetryParams& retries, FleetSecrets secrets, spdlog::logger& log);
   net::ClientOptions client_options(const ServeParams& serve) const;
+  std::expected<void, std::string> make_listeners(std::uint64_t seed, const RouterSettings& settings);
   std::expected<void, std::string> add_prefill_side(const ServeParams& serve, net::IoThreads& threads);
 
   std::expected<std::unique_ptr<Policy>, std::string> make_fitting(const PolicyParams& chosen) const;
@@ -120,9 +124,13 @@ class Fleet {
   PolicyParams policy_;  // in effect
   WorkerDirectory workers_;
   std::unordered_map<std::string, std::string> models_;  // asked name -> engine's name
-  std::unique_ptr<DecisionLog> decision_log_;            // outlives the dispatcher, whose router writes it; none: off
+  // These outlive the dispatcher, whose router they hear.
+  std::unique_ptr<DecisionLog> decision_log_;  // none: off
+  std::unique_ptr<FleetShadow> shadow_;        // none: off
+  RouterListeners listeners_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Membership> membership_;
+  std::unique_ptr<PolicyWatch> policy_watch_;
   std::vector<std::unique_ptr<Discovery>> discoveries_;
   std::vector<WorkerClients> clients_;  // one for each I/O thread
   std::unique_ptr<Dialect> dialect_;

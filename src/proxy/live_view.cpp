@@ -121,6 +121,46 @@ json predictor_json(const PredictorStanding& predictor) {
           {"brier_reference", rounded(predictor.brier_reference, 5)}};
 }
 
+json world_json(const ShadowReport& shadow) {
+  json groups = json::object();
+  for (std::size_t g = 0; g < shadow.world.size(); ++g) {
+    const ShadowReport::Group& group = shadow.world[g];
+    groups[std::to_string(g)] = {{"load_idle_fraction", rounded(group.there.load_idle_fraction(), 4)},
+                                 {"live_load_idle_fraction", rounded(group.here.load_idle_fraction(), 4)},
+                                 {"imbalance_tokens", group.imbalance.count()}};
+  }
+  return {{"mode", "world"},
+          {"waiting_requests", shadow.waiting},
+          {"left_out", shadow.left_out},
+          {"groups", std::move(groups)}};
+}
+
+json shadow_json(const ShadowReport& shadow) {
+  json body = shadow.step ? json{{"mode", "step"},
+                                 {"rounds", shadow.step->rounds},
+                                 {"worse_rounds", shadow.step->worse},
+                                 {"regret_tokens", shadow.step->regret.count()}}
+                          : world_json(shadow);
+  body["policy"] = shadow.policy;
+  if (!shadow.stopped.empty()) body["stopped"] = shadow.stopped;
+  return body;
+}
+
+void add_shadow(LiveHistory::Row& row, const FleetSnapshot& state) {
+  if (!state.shadow) return;
+  if (state.shadow->step) {
+    row.emplace_back(state.fleet + "/regret_tokens", static_cast<double>(state.shadow->step->regret.count()));
+  }
+  for (std::size_t g = 0; g < state.shadow->world.size(); ++g) {
+    const ShadowReport::Group& group = state.shadow->world[g];
+    const std::string name = state.fleet + "/" + std::to_string(g) + "/";
+    row.emplace_back(name + "live_load_idle", rounded(group.here.load_idle_fraction(), 4));
+    row.emplace_back(name + "shadow_load_idle", rounded(group.there.load_idle_fraction(), 4));
+    row.emplace_back(name + "imbalance", static_cast<double>(state.groups[g].imbalance.count()));
+    row.emplace_back(name + "shadow_imbalance", static_cast<double>(group.imbalance.count()));
+  }
+}
+
 json fleet_json(const ServiceContext& service, const Fleet& fleet, const FleetLook& look) {
   const FleetSnapshot& state = look.state;
   json body{{"policy", state.policy},
@@ -132,6 +172,8 @@ json fleet_json(const ServiceContext& service, const Fleet& fleet, const FleetLo
             {"admissions", state.admissions},
             {"forced_holds", state.forced_holds},
             {"holds_expired", state.holds_expired},
+            {"chosen_policy", state.chosen_policy},
+            {"fallback_causes", causes_in_force(state.fallback)},
             {"groups", json::object()},
             {"workers", json::object()}};
   for (std::size_t g = 0; g < state.groups.size(); ++g) {
@@ -144,6 +186,7 @@ json fleet_json(const ServiceContext& service, const Fleet& fleet, const FleetLo
     add_to_columns(body["groups"][std::to_string(worker.group.value())], worker, state);
   }
   if (state.prefill) body["prefill"] = prefill_json(*state.prefill, fleet, service.clock.now());
+  if (state.shadow) body["shadow"] = shadow_json(*state.shadow);
   if (state.predictor) body["predictor"] = predictor_json(*state.predictor);
   return body;
 }
@@ -201,6 +244,7 @@ json decisions_json(const FleetLook& look, net::TimePoint start) {
     if (record.runner_up) {
       one["runner_up"] = {{"worker", record.runner_up->worker.value()}, {"score", rounded(record.runner_up->score, 3)}};
     }
+    if (record.shadow) one["shadow_worker"] = record.shadow->value();
     all.push_back(std::move(one));
   }
   return all;
@@ -211,6 +255,7 @@ LiveHistory::Row history_row(const ServiceContext& service, const std::vector<Fl
   for (const FleetLook& look : looks) {
     const FleetSnapshot& state = look.state;
     row.emplace_back(state.fleet + "/waiting", static_cast<double>(state.waiting));
+    add_shadow(row, state);
     if (state.prefill) row.emplace_back(state.fleet + "/arrival_waiting", static_cast<double>(state.prefill->waiting));
     for (std::size_t g = 0; g < state.groups.size(); ++g) {
       const FleetSnapshot::Group& group = state.groups[g];

@@ -242,6 +242,7 @@ void Membership::probed(const net::Endpoint& endpoint, const ProbeAnswer& answer
   }
   for (Member& member : members_) {
     if (member.address.endpoint != endpoint) continue;
+    if (!answer.reading) member.reconciler.heard_nothing();
     observe(member, answer.evidence, answer.fault, lives);
     first_looked(member);
   }
@@ -532,6 +533,17 @@ void Membership::log_summary() const {
         "engines run and that their addresses are right:{}",
         options_.fleet, missing);
   }
+}
+
+double Membership::contradicted_share() const {
+  std::size_t ready = 0;
+  std::size_t contradicted = 0;
+  for (const Member& member : members_) {
+    if (record(member).state != WorkerState::ready) continue;
+    ++ready;
+    contradicted += member.reconciler.contradicted() ? 1 : 0;
+  }
+  return ready == 0 ? 0 : static_cast<double>(contradicted) / static_cast<double>(ready);
 }
 
 std::vector<MemberStatus> Membership::statuses() const {

@@ -95,6 +95,8 @@ class Membership final : public PlacementObserver {
   void stop() { prober_.stop(); }
 
   [[nodiscard]] std::vector<MemberStatus> statuses() const;
+  // Of the workers that take requests, the share whose engines contradict the ledger.
+  [[nodiscard]] double contradicted_share() const;
   // One line that says which workers take requests, and why the others do not.
   void log_summary() const;
 

@@ -23,8 +23,21 @@ struct PolicyCommand {
   }
 };
 
-nlohmann::ordered_json policy_json(const std::string& fleet, const PolicyParams& policy) {
+// What is set, and what decides now.
+struct PolicyState {
+  PolicyParams policy;
+  FallbackStatus fallback;
+};
+
+PolicyState state_of(const Fleet& fleet) {
+  return {fleet.policy(), fleet.fallback()};
+}
+
+nlohmann::ordered_json policy_json(const std::string& fleet, const PolicyState& state) {
+  const PolicyParams& policy = state.policy;
   nlohmann::ordered_json body{{"fleet", fleet}};
+  body["in_effect"] = state.fallback.instead.empty() ? policy.name : state.fallback.instead;
+  body["fallback_causes"] = causes_in_force(state.fallback);
   for (const auto& [name, value] : values_of(policy)) body["policy"][name] = value;
   return body;
 }
@@ -63,7 +76,7 @@ net::asio::awaitable<void> PolicyRoutes::serve(net::HttpExchange& exchange, std:
 
 net::asio::awaitable<void> PolicyRoutes::show(net::HttpExchange& exchange) {
   const auto policies =
-      co_await ask_fleets(exchange.thread(), service_.fleets, [](const Fleet& fleet) { return fleet.policy(); });
+      co_await ask_fleets(exchange.thread(), service_.fleets, [](const Fleet& fleet) { return state_of(fleet); });
   nlohmann::ordered_json body;
   for (std::size_t f = 0; f < policies.size(); ++f) {
     body["fleets"].push_back(policy_json(service_.fleets[f]->name(), policies[f]));
@@ -79,18 +92,18 @@ net::asio::awaitable<void> PolicyRoutes::put(net::HttpExchange& exchange) {
   }
   struct Outcome {
     std::expected<void, std::string> done;
-    PolicyParams policy;
+    PolicyState state;
   };
   const auto set = [policy = asked->command.policy](Fleet& of) {
     auto done = of.set_policy(policy);
-    return Outcome{std::move(done), of.policy()};
+    return Outcome{std::move(done), state_of(of)};
   };
   const auto outcome = co_await ask_fleet(exchange.thread(), *asked->fleet, set);
   if (!outcome.done) {
     co_await exchange.respond(error_response(bad_admin_request(outcome.done.error())));
     co_return;
   }
-  co_await exchange.respond(net::json_response(200, policy_json(asked->fleet->name(), outcome.policy).dump(2)));
+  co_await exchange.respond(net::json_response(200, policy_json(asked->fleet->name(), outcome.state).dump(2)));
 }
 
 }  // namespace balanceroute::proxy

@@ -40,13 +40,17 @@ bool Reconciler::slots_too_many(const RankReading& engine, const MirrorWindow& m
 
 Findings Reconciler::compare(const RankReading& engine, const MirrorWindow& mirror) {
   Findings found;
-  if (!engine.running) return found;
+  if (!engine.running) {
+    heard_nothing();
+    return found;
+  }
   const std::int64_t waiting = engine.waiting.value_or(0);
   const std::int64_t total = *engine.running + waiting;
   const std::int64_t slack = std::max<std::int64_t>(1, mirror.slots / 32);
   const bool above = total > mirror.most + slack;
   const bool below = total + slack < mirror.fewest;
   if (above || below) ++disagreements_;
+  disagreeing_ = above || below ? std::min(disagreeing_ + 1, kFullReadings) : 0;
 
   const bool steady_above = above_.holds(above);
   const std::int64_t foreign = total - (mirror.most - background_);

@@ -39,8 +39,12 @@ class Reconciler {
   // So many of the ledger's sequences stand for somebody else's.
   void set_background(std::int64_t sequences) { background_ = sequences; }
   [[nodiscard]] std::int64_t background() const { return background_; }
+  // The engine could not be asked: what it said before says nothing of now.
+  void heard_nothing() { disagreeing_ = 0; }
   // Readings that did not agree. It never goes back.
   [[nodiscard]] std::uint64_t disagreements() const { return disagreements_; }
+  // Whether the last kFullReadings did not agree, whatever followed from them: the account is not to be trusted.
+  [[nodiscard]] bool contradicted() const { return disagreeing_ >= kFullReadings; }
 
  private:
   // Whether it becomes clear that the engine keeps requests waiting as one with fewer slots does.
@@ -69,6 +73,7 @@ class Reconciler {
   bool queue_told_ = false;         // of the queue that is there now
   std::int64_t background_ = 0;
   std::uint64_t disagreements_ = 0;
+  int disagreeing_ = 0;  // readings in a row
 };
 
 }  // namespace balanceroute::proxy

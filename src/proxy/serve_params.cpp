@@ -72,6 +72,7 @@ void FleetParams::visit_params(ParamVisitor& visitor) {
                  token_progress, kTokenProgress);
   visitor.flag({"barrier", "Whether the workers of a group wait for each other in every decode step."}, barrier);
   visitor.nested({"policy", "How requests are given to workers."}, policy);
+  visitor.nested({"shadow", "Another policy, to compare with."}, shadow);
   visitor.nested({"load_model", "What a sequence makes its worker read in a step."}, load_model);
   visitor.real({"round_delay_ms",
                 "Longest wait, after a slot is freed, for the other departures of the same step; a tenth of the step "
@@ -166,6 +167,7 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.nested({"timeouts", "Longest waits."}, timeouts);
   visitor.nested({"retries", "Requests that another worker is given when one has failed them."}, retries);
   visitor.nested({"health", "When workers are given requests, and when not."}, health);
+  visitor.nested({"fallback", "When a policy gives way to a simpler one."}, fallback);
   visitor.texts(
       {"worker_networks",
        "Networks in which engines may be, as 10.0.0.0/8, whatever configuration, administration, discovery or "
@@ -352,6 +354,10 @@ void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std:
                  Problems& problems) {
   if (fleet.groups.empty()) add_problem(problems, key + ".groups", "[]", "expected at least one group");
   if (const auto valid = validate(fleet.policy, key + ".policy."); !valid) problems.push_back(valid.error());
+  if (const auto valid = validate(fleet.shadow.settings(fleet.policy), key + ".policy.");
+      fleet.shadow.is_on() && !valid) {
+    problems.push_back(key + ".shadow.policy = " + fleet.shadow.policy + ": " + valid.error());
+  }
   std::set<std::string> names;
   for (std::size_t g = 0; g < fleet.groups.size(); ++g) {
     const GroupParams& group = fleet.groups[g];
@@ -369,6 +375,8 @@ void check_fleet(const FleetParams& fleet, const std::string& key, std::map<std:
     if (workers == 0 || group.discovery.looks()) continue;  // nobody knows yet how many there will be
     const auto fits = validate_for_group(fleet.policy, group.name, workers, fleet.barrier);
     if (!fits) problems.push_back(group_key + ": " + fits.error());
+    const auto shadow = validate_for_group(fleet.shadow.settings(fleet.policy), group.name, workers, fleet.barrier);
+    if (fleet.shadow.is_on() && !shadow) problems.push_back(group_key + ": shadow: " + shadow.error());
   }
 }
 

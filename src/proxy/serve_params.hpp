@@ -16,9 +16,11 @@
 #include "proxy/decision_log.hpp"
 #include "proxy/discovery_params.hpp"
 #include "proxy/engine_key.hpp"
+#include "proxy/fallback.hpp"
 #include "proxy/health_params.hpp"
 #include "proxy/prefill_params.hpp"
 #include "proxy/retry.hpp"
+#include "proxy/shadow_params.hpp"
 #include "proxy/tls_params.hpp"
 #include "proxy/token_progress.hpp"
 #include "proxy/worker_address.hpp"
@@ -61,6 +63,7 @@ struct FleetParams {
   std::string token_progress = "auto";
   bool barrier = true;
   PolicyParams policy;
+  ShadowParams shadow;
   LoadModelParams load_model;
   double round_delay_ms = 3;
   EngineKeyParams engine_key;
@@ -124,6 +127,7 @@ struct ServeParams {
   TimeoutParams timeouts;
   RetryParams retries;
   HealthParams health;
+  FallbackParams fallback;
   std::vector<std::string> worker_networks;
   std::vector<FleetParams> fleets;
 

@@ -40,8 +40,8 @@ std::string failure_text(const std::exception_ptr& failure) {
 // Workers, policies and waits may; what is bound, started or counted by from the start on may not.
 bool may_change_while_running(std::string_view path) {
   if (path == "log_level" || path == "reload_on_change" || path == "limits.waiting_requests" ||
-      path.starts_with("health.") || path.starts_with("retries.") || path.starts_with("keys.") ||
-      path.starts_with("tls.") || path.starts_with("admin.tls.") ||
+      path.starts_with("health.") || path.starts_with("retries.") || path.starts_with("fallback.") ||
+      path.starts_with("keys.") || path.starts_with("tls.") || path.starts_with("admin.tls.") ||
       path.find("].engine_key.") != std::string_view::npos || path.find("].tls.") != std::string_view::npos)
     return true;
   if (path == "timeouts.connect_ms" || path == "timeouts.worker_idle_ms" || path == "timeouts.client_stall_ms" ||

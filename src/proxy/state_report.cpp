@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "proxy/balance_report.hpp"
+#include "proxy/fallback_report.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace balanceroute::proxy {
@@ -334,9 +335,10 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
 
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   std::vector<MetricFamily> families = worker_families(snapshots);
-  for (auto& more : {engine_families(snapshots), group_families(snapshots), balance_families(snapshots),
-                     fleet_families(snapshots), decision_families(snapshots), tenant_families(snapshots),
-                     prefill_families(service, snapshots), certificate_families(service)}) {
+  for (auto& more :
+       {engine_families(snapshots), group_families(snapshots), balance_families(snapshots), fleet_families(snapshots),
+        decision_families(snapshots), fallback_families(snapshots), shadow_families(snapshots),
+        tenant_families(snapshots), prefill_families(service, snapshots), certificate_families(service)}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};

@@ -52,10 +52,13 @@ class ClockedRouter : public testing::Test {
     for (const std::uint16_t port : workers) params.fleets[0].groups[0].workers.push_back({.url = url_at(port)});
     change(params);
     ASSERT_EQ(problems_of(params), std::vector<std::string>{});
-    auto started = Service::start(params, std::make_shared<spdlog::logger>("test", log_), {}, &clock_);
+    auto started = Service::start(params, std::make_shared<spdlog::logger>("test", log_), {}, &clock());
     ASSERT_TRUE(started) << started.error();
     service_ = std::move(*started);
   }
+
+  // What the router reads.
+  [[nodiscard]] virtual const net::Clock& clock() const { return clock_; }
 
   void pass(net::Duration time) {
     clock_.advance(time);

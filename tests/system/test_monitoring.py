@@ -22,9 +22,11 @@ DASHBOARD = ROOT / "deploy/grafana/balanceroute.json"
 SCRAPE_SECONDS = 0.5
 # Long enough for several scrapes; rates are taken over it.
 WINDOW = "8s"
-# Without a sample before a key has exceeded its limit or a request could not be read, and without certificates.
+# Without a sample before a key has exceeded its limit or a request could not be read, without certificates, and with a
+# shadow of the other mode.
 SELDOM = {"balanceroute_tenant_limited_total", "balanceroute_http_refused_total",
-          "balanceroute_tls_certificate_expires_seconds"}
+          "balanceroute_tls_certificate_expires_seconds", "balanceroute_shadow_load_idle_ratio",
+          "balanceroute_shadow_imbalance_tokens", "balanceroute_shadow_waiting_requests"}
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def busy(start_emulator, start_router, binary):
                              prefill_instances=2, kv_capacity_tokens=400_000).ready
     workers = [{"url": url} for url in engines["groups"][0]]
     router = start_router({
-        "fleets": [{"dialect": "vllm_nixl", "policy": {"name": "br_h"},
+        "fleets": [{"dialect": "vllm_nixl", "policy": {"name": "br_h"}, "shadow": {"policy": "least_tokens"},
                     "groups": [{"name": "g", "slots": 16, "kv_capacity_tokens": 400_000, "workers": workers}],
                     "prefill": {"instances": [{"url": url} for url in engines["prefill"]]}}],
         "health": {"interval_ms": 300}}).ready

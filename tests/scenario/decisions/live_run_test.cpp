@@ -33,7 +33,14 @@ trace::Trace busy_trace(std::int64_t count) {
   return trace;
 }
 
-class LiveRun : public testing::TestWithParam<std::pair<std::string_view, std::int64_t>> {
+struct Run {
+  std::string_view policy;
+  std::int64_t requests;
+  std::string_view shadow = "none";
+  std::string_view mode = "step";
+};
+
+class LiveRun : public testing::TestWithParam<Run> {
  protected:
   ~LiveRun() override { std::filesystem::remove(path_); }
 
@@ -42,7 +49,8 @@ class LiveRun : public testing::TestWithParam<std::pair<std::string_view, std::i
     serve.listen = "127.0.0.1:0";
     serve.admin.listen = "127.0.0.1:0";
     FleetParams fleet;
-    fleet.policy.name = GetParam().first;
+    fleet.policy.name = GetParam().policy;
+    fleet.shadow = {.policy = std::string{GetParam().shadow}, .mode = std::string{GetParam().mode}};
     fleet.decision_log.path = path_;
     GroupParams group{.name = "g", .slots = kSlots, .kv = {}, .workers = {}};
     for (const std::uint16_t port : engines.ports().front()) {
@@ -77,9 +85,10 @@ class LiveRun : public testing::TestWithParam<std::pair<std::string_view, std::i
   std::string path_ = testing::TempDir() + "live-decisions-" + std::to_string(::getpid()) + ".jsonl";
 };
 
-// Law: told again what the live router heard, a fresh one makes every one of its decisions.
+// Law: told again what the live router heard, a fresh one makes every one of its decisions; so it does without the
+// shadow that the live one had, which has changed none.
 TEST_P(LiveRun, IsDecidedAgain) {
-  const std::int64_t requests = GetParam().second;
+  const std::int64_t requests = GetParam().requests;
   const auto result = run_live(requests);
   const auto given_up = result.errors_by_kind[static_cast<std::size_t>(replay::FaultKind::timeout)];
   EXPECT_EQ(result.completed + given_up, requests);
@@ -96,9 +105,15 @@ TEST_P(LiveRun, IsDecidedAgain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, LiveRun,
-                         testing::Values(std::pair{"br_fit", 2'000}, std::pair{"br_h", 300}, std::pair{"br_0", 300},
-                                         std::pair{"power_of_two", 300}, std::pair{"least_tokens", 300}),
-                         [](const auto& test) { return std::string{test.param.first}; });
+                         testing::Values(Run{"br_fit", 2'000}, Run{"br_h", 300}, Run{"br_0", 300},
+                                         Run{"power_of_two", 300}, Run{"least_tokens", 300},
+                                         Run{"br_fit", 300, "power_of_two", "step"},
+                                         Run{"power_of_two", 300, "br_h", "world"}),
+                         [](const auto& test) {
+                           const Run& run = test.param;
+                           const std::string name{run.policy};
+                           return run.shadow == "none" ? name : name + "_beside_" + std::string{run.shadow};
+                         });
 
 }  // namespace
 }  // namespace balanceroute::proxy

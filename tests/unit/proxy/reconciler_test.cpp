@@ -49,6 +49,20 @@ TEST(Reconciler, WhatIsOnItsWayIsNoDisagreement) {
   EXPECT_EQ(reconciler.disagreements(), 0u);
 }
 
+// Law: an account that ten readings in a row contradict is not to be trusted, whichever of the two is higher and
+// whether or not it was corrected; one that agrees restores it.
+TEST(Reconciler, TenContradictionsInARowEndTrust) {
+  Reconciler reconciler;
+  for (int i = 1; i < Reconciler::kFullReadings; ++i) {
+    reconciler.compare(says(i % 2 == 0 ? 1 : 8), mirror(4));
+    EXPECT_FALSE(reconciler.contradicted()) << i;
+  }
+  reconciler.compare(says(1), mirror(4));
+  EXPECT_TRUE(reconciler.contradicted());
+  reconciler.compare(says(4), mirror(4));
+  EXPECT_FALSE(reconciler.contradicted());
+}
+
 // Law: a ledger that counts more than the engine has is told once.
 TEST(Reconciler, MirrorThatIsTooHighIsToldOnce) {
   Reconciler reconciler;
