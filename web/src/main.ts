@@ -62,13 +62,17 @@ function scope(): Scope | null {
 let scopesShown = '';
 function showScopes(keys: [string, Scope][]): void {
   const causesOf = ({ fleet }: Scope): string => (fleet.fallback_causes ?? []).map((cause) => cause.replace('_', ' ')).join(', ');
-  const text = keys.map(([key, one]) => `${key} ${one.group.name} ${one.fleet.policy} ${causesOf(one)}`).join('|') + scopeKey;
+  const text = keys.map(([key, one]) => `${key} ${one.group.name} ${one.fleet.policy} ${one.fleet.chosen_policy} ${causesOf(one)}`).join('|') + scopeKey;
   if (text === scopesShown) return;
   scopesShown = text;
   const chosen = keys.find(([key]) => key === scopeKey)?.[1];
   const policy = el('span', { class: 'pill policy', title: 'Policy that decides' }, chosen?.fleet.policy ?? '');
   const causes = chosen ? causesOf(chosen) : '';
-  if (causes !== '') policy.append(el('b', { class: 'fallback' }, ` ▲ fallback: ${causes}`));
+  if (causes !== '') {
+    const given = chosen?.fleet.chosen_policy;
+    const whose = given === undefined || given === chosen?.fleet.policy ? 'fallback' : `in place of ${given}`;
+    policy.append(el('b', { class: 'fallback' }, ` ▲ ${whose}: ${causes}`));
+  }
   if (keys.length === 1) {
     byId('scope').replaceChildren(el('span', { class: 'where' }, `${chosen?.fleetName} · ${chosen?.group.name}`), policy);
     return;

@@ -85,6 +85,7 @@ export interface Predictor {
 export interface Shadow {
   policy: string;
   mode: 'step' | 'world';
+  stopped?: string; // why it is asked no more
   rounds?: number;
   worse_rounds?: number;
   regret_tokens?: number;
@@ -94,7 +95,8 @@ export interface Shadow {
 }
 
 export interface Fleet {
-  policy: string;
+  policy: string; // that decides now
+  chosen_policy?: string; // that is set
   score_meaning: string;
   dialect: string;
   barrier: boolean;
@@ -143,6 +145,7 @@ export interface Decision {
   margin_tokens: number;
   envelope_tokens: number;
   runner_up?: { worker: number; score: number };
+  shadow_worker?: number; // where the shadow would have put it
 }
 
 interface WholeMessage {

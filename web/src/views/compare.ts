@@ -54,6 +54,11 @@ export class CompareView implements View {
 
 // What the figures say, in a sentence.
 function verdict(fleet: Fleet, shadow: Shadow, groupId: string): string {
+  const stopped = shadow.stopped === undefined ? '' : ` It is asked no more: ${shadow.stopped}.`;
+  return standing(fleet, shadow, groupId) + stopped;
+}
+
+function standing(fleet: Fleet, shadow: Shadow, groupId: string): string {
   if (shadow.mode === 'world') {
     const group = shadow.groups?.[groupId];
     if (!group) return `Shadow ${shadow.policy}: no step of this group has been seen yet.`;

@@ -15,6 +15,23 @@ const STAGES: Record<string, string> = {
   late: 'waited too long: placed in its turn, before the policy chooses',
 };
 
+// Where the shadow would have put it, below the worker that it went to; the rank alone where the address is the same.
+function shadowChoice(one: Decision, fleet: Fleet): HTMLElement | null {
+  if (one.shadow_worker === undefined) return null;
+  const there = fleet.workers[one.shadow_worker];
+  const beside = there !== undefined && there.url === fleet.workers[one.worker]?.url;
+  const name = beside ? `rank ${there.rank}` : workerName(fleet, one.shadow_worker);
+  return el('small', { class: 'shadow-choice' }, `shadow: ${one.shadow_worker === one.worker ? 'the same' : name}`);
+}
+
+// The same in a sentence.
+function shadowWords(one: Decision, fleet: Fleet): string {
+  const policy = fleet.shadow?.policy ?? '';
+  if (one.shadow_worker === undefined) return `Shadow ${policy} had not placed it then, or nobody was looking.`;
+  if (one.shadow_worker === one.worker) return `Shadow ${policy} would have it on the same worker.`;
+  return `Shadow ${policy} would have it on ${workerName(fleet, one.shadow_worker)}.`;
+}
+
 export class DecisionsView implements View {
   readonly root = el('div', { class: 'decisions' });
   private readonly meaning = el('p', { class: 'lead' });
@@ -107,7 +124,7 @@ export class DecisionsView implements View {
       {},
       age,
       el('td', { class: 'number', 'data-label': 'Prompt tokens' }, open),
-      el('td', { class: 'wide', 'data-label': 'Worker' }, workerName(fleet, one.worker)),
+      el('td', { class: 'wide', 'data-label': 'Worker' }, workerName(fleet, one.worker), shadowChoice(one, fleet)),
       el('td', { 'data-label': 'Rule' }, el('span', { class: `pill stage-${one.stage}`, title: STAGES[one.stage] ?? '' }, one.stage.replace('_', ' '))),
       el('td', { class: 'number', 'data-label': 'Score' }, score(one.score)),
       el('td', { class: 'number', 'data-label': 'Margin, tokens' }, compact(one.margin_tokens)),
@@ -144,6 +161,7 @@ export class DecisionsView implements View {
               `${score(one.score - second.score)} less.`
           : 'No other worker could take it, or nobody was looking when it was decided.',
       ),
+      el('p', { hidden: fleet.shadow === undefined }, shadowWords(one, fleet)),
     );
     this.detail.hidden = false;
     for (const row of this.rows.children) row.classList.toggle('chosen', (row as HTMLElement).dataset['serial'] === String(one.serial));

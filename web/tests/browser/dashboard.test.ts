@@ -153,11 +153,11 @@ test('a shadow is set beside the policy that decides', async () => {
   const message = JSON.parse(told.slice(told.indexOf('data: ') + 6, told.indexOf('\n\n'))) as { state: { fleets: { main: object } } };
   const shadows = {
     world: { policy: 'least_tokens', mode: 'world', waiting_requests: 7, left_out: 0, groups: { 0: { load_idle_fraction: 0.25, live_load_idle_fraction: 0.05, imbalance_tokens: 900 } } },
-    step: { policy: 'least_tokens', mode: 'step', rounds: 200, worse_rounds: 50, regret_tokens: -24000 },
+    step: { policy: 'least_tokens', mode: 'step', rounds: 200, worse_rounds: 50, regret_tokens: -24000, stopped: 'three were slow' },
   };
   const words = {
     world: /5\.0 % of reading capacity was unused under br_fit; under least_tokens it would have been 25\.0 %/,
-    step: /In 25\.0 % of 200 rounds least_tokens would have .* br_fit left 120 tokens of imbalance less/,
+    step: /In 25\.0 % of 200 rounds least_tokens would have .* br_fit left 120 tokens of imbalance less.* asked no more: three were slow\./,
   };
   for (const mode of ['world', 'step'] as const) {
     Object.assign(message.state.fleets.main, { shadow: shadows[mode] });
@@ -170,6 +170,29 @@ test('a shadow is set beside the policy that decides', async () => {
     assert.match(await text(page, '.verdict'), words[mode]);
     assert.equal(await page.isVisible('.compare pre'), false);
     await context.close();
+  }
+});
+
+test('what a shadow says on real traffic is shown', async () => {
+  for (const mode of ['world', 'step'] as const) {
+    const shadowed = await TestFleet.start({ ranks: 2, slots: 8, more: { shadow: { policy: 'round_robin', mode } } });
+    try {
+      shadowed.send(3, 16);
+      const opened = await openPage(browser, `${shadowed.admin}/#/compare`);
+      const { page } = opened;
+      await isReady(page);
+      const words = mode === 'world' ? /unused under br_fit; under round_robin it would have been [\d.]+ %/ : /of [\d ]+ rounds round_robin/;
+      await soon('the two are compared', async () => words.test(await text(page, '.verdict')));
+      await page.goto(`${shadowed.admin}/#/decisions`);
+      const cells = page.locator('.decisions tbody .shadow-choice');
+      await soon('the shadow has chosen too', async () => (await cells.allTextContents()).some((cell) => /^shadow: (the same|rank \d)$/.test(cell)));
+      await page.click('text=Pause');
+      await page.locator('.decisions tbody button').first().click();
+      assert.match(await text(page, '.detail'), /Shadow round_robin (would have|had not)/);
+      await closed(opened);
+    } finally {
+      await shadowed.end();
+    }
   }
 });
 
