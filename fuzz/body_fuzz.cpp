@@ -15,6 +15,9 @@ namespace {
 
 // The reader leaves the validity of what it does not read to the engine, so only valid bodies are compared.
 void check_edits(std::string_view body, const GenerationBody& read) {
+  for (const auto* parts : {&read.prompt_parts, &read.opening_parts}) {
+    for (const Span& part : *parts) require(part.length > 0 && part.offset + part.length <= body.size());
+  }
   const nlohmann::json before = nlohmann::json::parse(body, nullptr, false);
   BodyEdit usage{body, read};
   usage.ask_for_usage(true);

@@ -78,6 +78,10 @@ std::vector<MetricFamily> decision_families(const std::vector<FleetSnapshot>& sn
                                        "Mean predicted chance to end within the horizon.", MetricType::Gauge);
   MetricFamily happened =
       make_family("balanceroute_predictor_ends_ratio", "Share that did end within the horizon.", MetricType::Gauge);
+  MetricFamily prompts = make_family("balanceroute_predictor_key_requests_total",
+                                     "Requests that ended under the predictor.", MetricType::Counter);
+  MetricFamily hits = make_family("balanceroute_predictor_key_hits_total",
+                                  "Those of them whose prompt the predictor knew.", MetricType::Counter);
   for (const FleetSnapshot& fleet : snapshots) {
     for (std::size_t s = 0; s < kStages; ++s) {
       add_sample(admissions, {{"fleet", fleet.fleet}, {"stage", std::string{to_string(static_cast<Stage>(s))}}},
@@ -91,8 +95,10 @@ std::vector<MetricFamily> decision_families(const std::vector<FleetSnapshot>& sn
     add_sample(outcomes, labels, static_cast<double>(fleet.predictor->predictions));
     add_sample(predicted, labels, fleet.predictor->mean_predicted);
     add_sample(happened, labels, fleet.predictor->mean_happened);
+    add_sample(prompts, labels, static_cast<double>(fleet.predictor->key_hits.requests));
+    add_sample(hits, labels, static_cast<double>(fleet.predictor->key_hits.hits));
   }
-  return {admissions, rounds, brier, reference, outcomes, predicted, happened};
+  return {admissions, rounds, brier, reference, outcomes, predicted, happened, prompts, hits};
 }
 
 }  // namespace balanceroute::proxy

@@ -53,7 +53,8 @@ std::optional<PredictorStanding> standing_of(const Policy& policy) {
                            .mean_predicted = report->calibration.mean_predicted(),
                            .mean_happened = report->calibration.mean_happened(),
                            .brier_score = report->calibration.brier_score(),
-                           .brier_reference = report->calibration.brier_reference()};
+                           .brier_reference = report->calibration.brier_reference(),
+                           .key_hits = report->key_hits};
 }
 
 }  // namespace
@@ -171,7 +172,11 @@ Placement Dispatcher::request(net::IoThread& home, std::size_t home_index, Reque
   const RequestId id{next_request_.fetch_add(1, std::memory_order_relaxed)};
   auto state = std::make_shared<State>(home, home_index, id);
   live_.fetch_add(1, std::memory_order_relaxed);
-  Request request{.id = id, .prompt = size.prompt, .sequences = size.sequences};
+  Request request{.id = id,
+                  .prompt = size.prompt,
+                  .sequences = size.sequences,
+                  .output_limit = size.output_limit,
+                  .prompt_key = size.prompt_key};
   decider_.dispatch([this, request, size = std::move(size), state, tenant = std::move(tenant)]() mutable {
     tenants_.mark(request, tenant);
     submit(request, size, std::move(state));
@@ -357,6 +362,7 @@ void Dispatcher::hand_out(Entry& entry, Placed placed) {
   entry.sent = decider_.now();
   entry.worker = placed.worker;
   placed.pulse = &pulses_[worker];
+  placed.policy = router_.policy().name();
   if (!entry.reports) {
     const std::chrono::duration<double> usual{first_token_seconds_};
     unreported_.emplace_back(entry.sent + std::chrono::duration_cast<net::Duration>(usual), entry.request.id);

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -59,6 +60,7 @@ struct Placed {
   double score;
   Tokens margin;
   WorkerPulse* pulse = nullptr;  // to be told of tokens
+  std::string_view policy{};     // that decides now
 };
 
 struct RequestSize {
@@ -66,6 +68,9 @@ struct RequestSize {
   std::int32_t sequences;  // decoded side by side
   bool reports = true;     // its answer is streamed, so that its tokens are seen
   bool counted = true;     // the prompt is exact, not an estimate
+  // As in Request.
+  Tokens output_limit = kMaxTokens;
+  std::uint64_t prompt_key = 0;
   // Its KV comes from a prefill instance, which may hold it so long.
   std::optional<net::TimePoint> hold_until{};
   // Workers that have failed it.
@@ -144,6 +149,7 @@ struct PredictorStanding {
   double mean_happened;
   double brier_score;
   double brier_reference;  // of always saying mean_happened
+  KeyHits key_hits;
 };
 
 // What an operator sees of a fleet at one moment.

@@ -11,6 +11,7 @@
 #include "config/setting_values.hpp"
 #include "net/networks.hpp"
 #include "policy/registry.hpp"
+#include "predict/exact_match.hpp"
 
 namespace balanceroute::proxy {
 
@@ -18,6 +19,10 @@ namespace {
 
 net::Duration milliseconds(double count) {
   return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{count});
+}
+
+bool knows_prompts_again(const PolicyParams& policy) {
+  return policy.predictor.name == ExactMatch::kName;
 }
 
 // Whether every group has workers that wait for each other.
@@ -140,6 +145,7 @@ Fleet::Fleet(FleetParams params, const RetryParams& retries, FleetSecrets secret
       tls_{std::make_shared<net::TlsInUse>(std::move(secrets.tls), params_.tls.server_name)},
       log_{log},
       policy_{chosen_for(params_.policy, all_wait(params_))},
+      looks_at_prompts_{knows_prompts_again(policy_)},
       dialect_{make_dialect(params_.dialect_kind())},
       token_progress_{params_.token_progress_mode()},
       retry_budget_{retries} {}
@@ -198,6 +204,7 @@ std::expected<void, std::string> Fleet::set_policy(const PolicyParams& policy) {
   log_.info("policy fleet={} policy={} was={}", name(), chosen.name, policy_.name);
   policy_ = chosen;
   policy_watch_->choose(chosen);
+  looks_at_prompts_ = knows_prompts_again(policy_);
   return {};
 }
 

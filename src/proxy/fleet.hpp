@@ -1,6 +1,7 @@
 // fleet.hpp - one fleet as the proxy runs it: its dispatcher, the connections to its workers, its models.
 #pragma once
 
+#include <atomic>
 #include <expected>
 #include <memory>
 #include <optional>
@@ -100,6 +101,8 @@ class Fleet {
   FleetSnapshot snapshot(bool with_leases);
   const PolicyParams& policy() const { return policy_; }
   FallbackStatus fallback() const { return policy_watch_->status(); }
+  // Whether its predictor knows prompts again, so that they are worth hashing. Any thread.
+  bool looks_at_prompts() const { return looks_at_prompts_.load(std::memory_order_relaxed); }
   // An error, and nothing changed, for a policy that has no sense here.
   std::expected<void, std::string> set_policy(const PolicyParams& policy);
   // Other settings: whether change() could put them in effect, and that. Only policy, workers and health may differ,
@@ -122,6 +125,7 @@ class Fleet {
   std::shared_ptr<net::TlsInUse> tls_;
   spdlog::logger& log_;
   PolicyParams policy_;  // in effect
+  std::atomic<bool> looks_at_prompts_;
   WorkerDirectory workers_;
   std::unordered_map<std::string, std::string> models_;  // asked name -> engine's name
   // These outlive the dispatcher, whose router they hear.

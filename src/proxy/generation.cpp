@@ -1,5 +1,6 @@
 #include "proxy/generation.hpp"
 
+#include <algorithm>
 #include <boost/asio/error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/system/system_error.hpp>
@@ -83,7 +84,14 @@ std::optional<Failure> Generation::read() {
                    api_error(400, "refused_by_dialect", std::move(refused->message), std::move(refused->param))};
   }
   wish_for_usage();
+  know_prompt();
   return std::nullopt;
+}
+
+// While its text is there.
+void Generation::know_prompt() {
+  if (!fleet_->looks_at_prompts()) return;
+  keys_ = prompt_keys(service_.prompt_hash, *fleet_->engine_model(body_.model), body_, exchange_.request().body);
 }
 
 std::optional<Failure> Generation::refused_reach() const {
@@ -166,6 +174,8 @@ Generation::Stage Generation::place(Tokens prompt) {
                    .sequences = body_.sequences,
                    .reports = body_.stream,
                    .counted = body_.prompt_tokens || record_.prompt_tokens > 0,
+                   .output_limit = std::min(Tokens{body_.output_limit.value_or(kMaxTokens.count())}, kMaxTokens),
+                   .prompt_key = keys_.prompt,
                    .avoid = failed_workers_};
   if (!handover_.object.empty()) size.hold_until = hold_until();
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size, record_.tenant));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "history/keyed_hash.hpp"
 #include "net/server.hpp"
 #include "proxy/background_tasks.hpp"
 #include "proxy/callback_board.hpp"
@@ -20,6 +21,7 @@
 #include "proxy/leg_pair.hpp"
 #include "proxy/live_settings.hpp"
 #include "proxy/prefill_leg.hpp"
+#include "proxy/prompt_keys.hpp"
 #include "proxy/request_body.hpp"
 #include "proxy/request_record.hpp"
 #include "proxy/retry.hpp"
@@ -39,6 +41,7 @@ struct ServiceContext {
   BackgroundTasks& background;
   CallbackBoard& callbacks;
   const std::uint16_t& client_port;  // bound
+  const history::KeyedHash& prompt_hash;
 
   std::size_t index_of(const net::IoThread& thread) const;
 };
@@ -72,6 +75,7 @@ class Generation {
   // What reaches into an engine where the client may not, or where the router writes the same itself.
   std::optional<Failure> refused_reach() const;
   Fleet* find_fleet();
+  void know_prompt();
   Stage serve();
   // Places the request and sends it, in the order of its dialect, until its answer has begun.
   Stage open();
@@ -146,6 +150,7 @@ class Generation {
   RequestRecord record_;
   net::TimePoint deadline_ = net::kNever;
   GenerationBody body_;
+  PromptKeys keys_;
   Fleet* fleet_ = nullptr;
   SharedClaim claim_ = std::make_shared<std::optional<PrefillClaim>>();
   std::optional<Placement> placement_;

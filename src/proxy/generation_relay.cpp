@@ -232,6 +232,8 @@ void Generation::forget_body() {
   std::string{}.swap(exchange_.request().body);
   exchange_.request().headers = {};
   std::vector<std::size_t>{}.swap(body_.member_begins);
+  std::vector<Span>{}.swap(body_.prompt_parts);
+  std::vector<Span>{}.swap(body_.opening_parts);
 }
 
 net::asio::awaitable<void> Generation::relay_stream() {

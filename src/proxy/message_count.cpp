@@ -30,7 +30,7 @@ class MessageCount {
     std::string_view raw;
     if (const auto failure = message.raw_json().get(raw)) return failure;
     if (const auto failure = message.reset().error()) return failure;
-    PromptPart part = PromptPart::User;
+    text_ = raw;
     for (auto field : message) {
       std::string_view key;
       if (const auto failure = field.unescaped_key().get(key)) return failure;
@@ -38,15 +38,19 @@ class MessageCount {
       if (const auto failure = field.value().get(value)) return failure;
       if (key == "role") {
         std::string_view role;
-        if (!value.get_string().get(role)) part = part_of(role);
+        if (!value.get_string().get(role)) part_ = part_of(role);
       } else if (key == "content") {
         if (const auto failure = read_parts(value)) return failure;
       }
     }
-    content.add(part, raw.size() - media_bytes_);
+    content.add(part_, raw.size() - media_bytes_);
     content.add(PromptPart::Media, media_);
     return simdjson::SUCCESS;
   }
+
+  // After read().
+  [[nodiscard]] bool is_systems() const { return part_ == PromptPart::System; }
+  [[nodiscard]] std::string_view text() const { return text_; }
 
  private:
   // Text, or a list of parts. Parts may have content of their own, as results of tools do.
@@ -79,25 +83,33 @@ class MessageCount {
     return read_parts(inner);
   }
 
+  PromptPart part_ = PromptPart::User;
+  std::string_view text_;
   std::size_t media_ = 0;
   std::size_t media_bytes_ = 0;
 };
 
 }  // namespace
 
-simdjson::error_code add_messages(ondemand::array messages, PromptContent& content) {
+simdjson::error_code add_messages(ondemand::array messages, PromptContent& content, std::string_view& opening) {
+  bool opens = true;
   for (auto element : messages) {
     ondemand::value value;
     if (const auto failure = element.get(value)) return failure;
     ondemand::object message;
     const auto failure = value.get_object().get(message);
+    MessageCount count;
     if (failure == simdjson::INCORRECT_TYPE) {
       content.add(PromptPart::User, value.raw_json_token().size());
     } else if (failure) {
       return failure;
-    } else if (const auto broken = MessageCount{}.read(message, content)) {
+    } else if (const auto broken = count.read(message, content)) {
       return broken;
     }
+    opens = opens && count.is_systems();
+    if (!opens) continue;
+    const char* begin = opening.empty() ? count.text().data() : opening.data();
+    opening = {begin, count.text().data() + count.text().size()};
   }
   return simdjson::SUCCESS;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 #include "proxy/message_count.hpp"
@@ -43,7 +44,8 @@ constexpr std::array<std::string_view, kMembers> kReadMembers{"model",
                                                               "input",
                                                               "store",
                                                               "background",
-                                                              "previous_response_id"};
+                                                              "previous_response_id",
+                                                              "max_output_tokens"};
 
 constexpr std::int64_t kMaxSequences = 65'536;
 
@@ -125,8 +127,8 @@ class BodyReader {
     if (known == kReadMembers.end()) {
       std::string_view skipped;
       if (const auto failure = raw_json(field.value()).get(skipped)) return std::unexpected(not_json(failure));
-      if (key == "tools") body_.prompt.add(PromptPart::Tools, skipped.size());
-      if (key == "system" || key == "instructions") body_.prompt.add(PromptPart::System, skipped.size());
+      if (key == "tools") add_to_opening(PromptPart::Tools, skipped);
+      if (key == "system" || key == "instructions") add_to_opening(PromptPart::System, skipped);
       return {};
     }
     auto& place = body_.places[static_cast<std::size_t>(known - kReadMembers.begin())];
@@ -179,7 +181,14 @@ class BodyReader {
     }
     if (type != ondemand::json_type::string) return std::unexpected(wrong(name, "a string or an array"));
     body_.prompt.add(PromptPart::User, raw.size());
+    body_.prompt_parts.push_back(place.value);
     return {};
+  }
+
+  void add_to_opening(PromptPart part, std::string_view raw) {
+    body_.prompt.add(part, raw.size());
+    body_.prompt_parts.push_back(span_of(raw));
+    body_.opening_parts.push_back(span_of(raw));
   }
 
   Read skip(ondemand::value value) {
@@ -260,7 +269,10 @@ class BodyReader {
     }
     place.value = span_of(trimmed(raw));
     if (const auto failure = messages.reset().error()) return std::unexpected(not_json(failure));
-    if (const auto failure = add_messages(messages, body_.prompt)) return std::unexpected(not_json(failure));
+    std::string_view opening;
+    if (const auto failure = add_messages(messages, body_.prompt, opening)) return std::unexpected(not_json(failure));
+    body_.prompt_parts.push_back(place.value);
+    if (!opening.empty()) body_.opening_parts.push_back(span_of(opening));
     return {};
   }
 
@@ -270,12 +282,19 @@ class BodyReader {
     if (const auto failure = value.type().get(type)) return std::unexpected(not_json(failure));
     if (type == ondemand::json_type::string) {
       place.value = span_of(trimmed(value.raw_json_token()));
+      body_.prompt_parts.push_back(place.value);
       return count_text(value);
     }
     if (type != ondemand::json_type::array) return std::unexpected(wrong("prompt", "a string or an array"));
+    ondemand::array elements;
+    std::string_view raw;
+    if (const auto failure = value.get_array().get(elements)) return std::unexpected(not_json(failure));
+    if (const auto failure = elements.raw_json().get(raw)) return std::unexpected(not_json(failure));
+    if (const auto failure = elements.reset().error()) return std::unexpected(not_json(failure));
+    body_.prompt_parts.push_back(span_of(trimmed(raw)));
     std::int64_t ids = 0;
     prompts_ = 0;
-    for (auto element : value.get_array()) {
+    for (auto element : elements) {
       ondemand::json_type inner{};
       if (const auto failure = element.type().get(inner)) return std::unexpected(not_json(failure));
       ++prompts_;
@@ -325,7 +344,22 @@ class BodyReader {
     body_.prompts = static_cast<std::int32_t>(prompts_);
     body_.prompt.amounts[static_cast<std::size_t>(PromptPart::Plain)] /= static_cast<std::size_t>(prompts_);
     if (nested_ids_ > 0) body_.prompt_tokens = nested_ids_ / prompts_;
+    body_.output_limit = limit_of_answers();
     return std::move(body_);
+  }
+
+  // A value that is no limit is for the engine to refuse. The newer member goes before the older one, as in engines.
+  std::optional<std::int64_t> limit_of_answers() const {
+    for (const Member member : {Member::MaxCompletionTokens, Member::MaxTokens, Member::MaxOutputTokens}) {
+      const auto& place = body_.place(member);
+      if (!place) continue;
+      const char* begin = text_.data() + place->value.offset;
+      const char* end = begin + place->value.length;
+      std::int64_t limit = 0;
+      const auto parsed = std::from_chars(begin, end, limit);
+      if (parsed.ec == std::errc{} && parsed.ptr == end && limit > 0) return limit;
+    }
+    return std::nullopt;
   }
 
   Span span_of(std::string_view part) const {

@@ -49,9 +49,10 @@ enum class Member : std::uint8_t {
   Input,
   Store,
   Background,
-  PreviousResponseId
+  PreviousResponseId,
+  MaxOutputTokens
 };
-inline constexpr std::size_t kMembers = 17;
+inline constexpr std::size_t kMembers = 18;
 
 std::string_view name_of(Member member);
 
@@ -81,6 +82,10 @@ struct GenerationBody {
   std::int32_t prompts = 1;
   PromptContent prompt;
   std::optional<std::int64_t> prompt_tokens;
+  std::optional<std::int64_t> output_limit;  // tokens of one answer, where the client sets a limit
+  // The text that makes up the prompt, in its order, and what of it comes before anything a user says.
+  std::vector<Span> prompt_parts;
+  std::vector<Span> opening_parts;
   Span object;                             // from the opening brace to the closing one
   std::vector<std::size_t> member_begins;  // of every member, where its name begins
   std::string engine_member;               // the first by which a trusted client reaches into an engine, if any

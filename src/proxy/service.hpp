@@ -72,6 +72,7 @@ class Service {
   std::vector<std::unique_ptr<Fleet>> fleets_;  // their connections go before the threads' loops do
   BackgroundTasks background_;
   CallbackBoard callbacks_;
+  history::KeyedHash prompt_hash_{history::random_key()};
   std::uint16_t client_port_ = 0;
   ServiceContext context_;
   StatusRoutes status_;
