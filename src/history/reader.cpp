@@ -14,7 +14,8 @@ constexpr std::chrono::milliseconds kBusy{2'000};
 
 constexpr const char* kColumns =
     "arrived_unix_ms, total_us, first_token_us, prefill_us, pool_wait_us, fleet, worker_group, worker, rank, policy, "
-    "outcome, complete, status, tries, sequences, prompt_tokens, output_tokens, output_limit_tokens, prompt_key";
+    "outcome, complete, status, tries, sequences, prompt_tokens, output_tokens, output_limit_tokens, prompt_key, "
+    "opening_key, cached_tokens";
 
 constexpr const char* kSelected =
     " FROM requests WHERE (?1 = '' OR fleet = ?1) AND (?2 IS NULL OR arrived_unix_ms >= ?2) "
@@ -56,6 +57,8 @@ Record record_at(const Statement& row) {
   record.output = Tokens{std::max<std::int64_t>(row.number(next++), 0)};
   if (const auto limit = row.number_if_any(next++)) record.output_limit = Tokens{*limit};
   record.prompt_key = std::bit_cast<std::uint64_t>(row.number_if_any(next++).value_or(0));
+  record.opening_key = std::bit_cast<std::uint64_t>(row.number_if_any(next++).value_or(0));
+  if (const auto cached = row.number_if_any(next++)) record.cached = Tokens{*cached};
   return record;
 }
 

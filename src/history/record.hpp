@@ -16,7 +16,9 @@ using Microseconds = std::chrono::microseconds;
 // Record is one finished request.
 //   Units       times are wall clock, durations count from its arrival unless they say otherwise.
 //   Tokens      output of all its answers, prompt of one.
-//   Keys        keyed hashes (keyed_hash.hpp), equal for equal prompts and templates of one installation; 0: not known.
+//   Keys        keyed hashes (keyed_hash.hpp), equal for equal prompts of one installation, and for equal openings:
+//   what
+//               of a prompt comes before anything a user says, its template; 0: not known.
 struct Record {
   UnixTime arrived{};
   Microseconds total{0};
@@ -36,7 +38,9 @@ struct Record {
   Tokens prompt{0};
   Tokens output{0};
   std::optional<Tokens> output_limit{};  // of one answer
+  std::optional<Tokens> cached{};        // of the prompt, where the engine says it
   std::uint64_t prompt_key = 0;
+  std::uint64_t opening_key = 0;
 
   [[nodiscard]] UnixTime ended() const {
     return arrived + std::chrono::duration_cast<std::chrono::milliseconds>(total);

@@ -27,7 +27,7 @@ struct RecorderOptions {
   std::chrono::milliseconds gather{250};  // that a batch waits for more, unless it is full
   std::chrono::milliseconds busy{1'000};  // that a write waits for another process
   std::chrono::milliseconds first_retry{200};
-  std::chrono::milliseconds last_retry{30'000};
+  std::chrono::milliseconds last_retry{5'000};
   std::chrono::milliseconds last_wait{2'000};  // for what is queued at the end
 };
 

@@ -32,6 +32,8 @@ constexpr std::array<const char*, kSchemaVersion> kSteps{
          output_limit_tokens INTEGER,
          prompt_key INTEGER
        ))",
+    R"(ALTER TABLE requests ADD COLUMN opening_key INTEGER;
+       ALTER TABLE requests ADD COLUMN cached_tokens INTEGER)",
 };
 
 std::unexpected<Fault> foreign(std::string message) {

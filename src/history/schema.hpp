@@ -6,7 +6,7 @@
 namespace balanceroute::history {
 
 // In PRAGMA user_version; PRAGMA application_id says that the file is a history at all.
-inline constexpr std::int64_t kSchemaVersion = 1;
+inline constexpr std::int64_t kSchemaVersion = 2;
 
 // Makes the tables of an empty file and brings earlier ones up to date, whole or not at all. A file of a later version,
 // or of another program, is refused as `foreign` and stays as it is.

@@ -16,7 +16,7 @@ namespace {
 constexpr const char* kInsert =
     "INSERT INTO requests (arrived_unix_ms, total_us, first_token_us, prefill_us, pool_wait_us, fleet, worker_group, "
     "worker, rank, policy, outcome, complete, status, tries, sequences, prompt_tokens, output_tokens, "
-    "output_limit_tokens, prompt_key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
+    "output_limit_tokens, prompt_key, opening_key, cached_tokens) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)";
 
 // Rows that go in one transaction, so that readers and the next batch need not wait for long.
 constexpr std::int64_t kRowsAtOnce = 2'000;
@@ -27,8 +27,9 @@ constexpr double kNearlyFull = 0.95;
 constexpr double kRoomAgain = 0.85;
 constexpr UnixTime kAnyAge = UnixTime::max();
 
-std::optional<std::int64_t> count_of(const std::optional<Microseconds>& time) {
-  return time ? std::optional<std::int64_t>{time->count()} : std::nullopt;
+template <class Quantity>
+std::optional<std::int64_t> count_of(const std::optional<Quantity>& quantity) {
+  return quantity ? std::optional<std::int64_t>{quantity->count()} : std::nullopt;
 }
 
 std::optional<std::int64_t> key_of(std::uint64_t key) {
@@ -54,8 +55,10 @@ void bind(Statement& insert, const Record& record) {
   insert.bind(next++, std::int64_t{record.sequences});
   insert.bind(next++, record.prompt.count());
   insert.bind(next++, record.output.count());
-  insert.bind(next++, record.output_limit ? std::optional{record.output_limit->count()} : std::nullopt);
+  insert.bind(next++, count_of(record.output_limit));
   insert.bind(next++, key_of(record.prompt_key));
+  insert.bind(next++, key_of(record.opening_key));
+  insert.bind(next++, count_of(record.cached));
 }
 
 // SQLite gives the files beside it the same rights.

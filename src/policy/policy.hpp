@@ -93,6 +93,9 @@ class Policy {
   // So far; none if it predicts nothing.
   [[nodiscard]] virtual std::optional<PredictionReport> prediction_report() const { return std::nullopt; }
 
+  // Before anything else: a request of an earlier time that was over with so many tokens, in order of their ends.
+  virtual void learned(const Candidate& /*candidate*/, Tokens /*generated*/, LeaseEnd /*how*/) {}
+
   // What happens, in order; nothing by default. A policy that takes over is told first of all that runs, then of all
   // that waits.
   virtual void arrived(const Candidate& /*candidate*/) {}

@@ -84,6 +84,12 @@ void Router::brief(Policy& policy, std::span<const Candidate> waiting) const {
   for (const Candidate& candidate : waiting) policy.arrived(candidate);
 }
 
+void Router::learn(const Request& request, Tokens generated, LeaseEnd how) {
+  tell(router_event::Learned{request, generated, how});
+  const Candidate candidate = candidate_of(request);
+  tell_policies([&](Policy& policy) { policy.learned(candidate, generated, how); });
+}
+
 // --- membership ---
 
 TenantId Router::add_tenant(const TenantTerms& terms) {

@@ -72,6 +72,9 @@ class Router final : private LedgerObserver {
   void set_terms(TenantId tenant, const TenantTerms& terms);
   [[nodiscard]] Eligibility::Standing standing(TenantId tenant) const { return eligibility_.standing(tenant); }
 
+  // Tells the policy of a request of an earlier time that is over: before anything runs or waits.
+  void learn(const Request& request, Tokens generated, LeaseEnd how);
+
   // Membership. Queued requests of a worker that takes no more admissions are bound anew, in the order of their turns;
   // those of a restarted one keep their places.
   GroupId add_group(std::string name, bool barrier = true);

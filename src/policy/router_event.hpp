@@ -75,6 +75,11 @@ struct Ended {
   Tokens generated;
   LeaseEnd how;
 };
+struct Learned {  // of an earlier time
+  Request request;
+  Tokens generated;
+  LeaseEnd how;
+};
 struct Advanced {
   GroupId group;
   Steps steps;
@@ -96,7 +101,7 @@ struct PolicyChanged {
 using RouterEvent = std::variant<router_event::TenantAdded, router_event::TermsChanged, router_event::GroupAdded,
                                  router_event::WorkerAdded, router_event::WorkerChanged, router_event::WorkerLimited,
                                  router_event::Submitted, router_event::Withdrawn, router_event::Adopted,
-                                 router_event::Aged, router_event::Narrowed, router_event::Ended,
+                                 router_event::Aged, router_event::Narrowed, router_event::Ended, router_event::Learned,
                                  router_event::Advanced, router_event::Decided, router_event::PolicyChanged>;
 
 // RouterListener hears what is asked of a Router before it is done, whether it then can be or not; withdrawals and

@@ -203,6 +203,9 @@ class Again {
     if (kind == "submit") {
       ++report_.requests;
       (void)router_->submit(line.request());
+    } else if (kind == "learn") {
+      router_->learn(line.request(), line.tokens("ended_with"),
+                     line.flag("finished") ? LeaseEnd::finished : LeaseEnd::cut);
     } else if (kind == "withdraw") {
       router_->withdraw(request);
     } else if (kind == "adopt") {

@@ -104,6 +104,10 @@ struct EventText {
     add(R"("e":"{}","id":{},"generated":{})", event.how == LeaseEnd::finished ? "finish" : "cut", event.request.value(),
         event.generated.count());
   }
+  void operator()(const router_event::Learned& event) {
+    add(R"("e":"learn","finished":{},"ended_with":{},)", event.how == LeaseEnd::finished, event.generated.count());
+    add_request(event.request);
+  }
   void operator()(const router_event::Advanced& event) {
     add(R"("e":"advance","group":{},"steps":{})", event.group.value(), event.steps.count());
   }

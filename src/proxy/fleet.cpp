@@ -141,6 +141,7 @@ std::expected<void, std::string> Fleet::make_listeners(std::uint64_t seed, const
 
 Fleet::Fleet(FleetParams params, const RetryParams& retries, FleetSecrets secrets, spdlog::logger& log)
     : params_{std::move(params)},
+      group_names_{names_of(params_.groups)},
       engine_key_{std::move(secrets.engine_key)},
       tls_{std::make_shared<net::TlsInUse>(std::move(secrets.tls), params_.tls.server_name)},
       log_{log},
@@ -252,6 +253,22 @@ void Fleet::change_workers(const std::string& group, const GroupParams& before, 
 void Fleet::set_tenants(const std::vector<TenantParams>& tenants) {
   dispatcher_->set_tenants(tenants);
   if (prefills_) prefills_->set_tenants(tenants);
+}
+
+void Fleet::learn(const std::vector<history::Record>& past) {
+  dispatcher_->change([&past](Router& router) {
+    for (const history::Record& record : past) {
+      const Request request{.id = {},
+                            .prompt = record.prompt,
+                            .output_limit = std::min(record.output_limit.value_or(kMaxTokens), kMaxTokens),
+                            .prompt_key = record.prompt_key};
+      const bool placed = !record.worker.empty();
+      if (!placed || record.output_each() > kMaxTokens || !check(request)) continue;
+      const LeaseEnd how = record.complete ? LeaseEnd::finished : LeaseEnd::cut;
+      for (std::int32_t i = 0; i < record.sequences; ++i) router.learn(request, record.output_each(), how);
+    }
+    return true;
+  });
 }
 
 void Fleet::worker_failed(WorkerId worker, const net::NetError& fault) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "history/record.hpp"
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
 #include "proxy/decision_log.hpp"
@@ -55,6 +56,8 @@ class Fleet {
 
   const std::string& name() const { return params_.name; }
   const FleetParams& params() const { return params_; }
+  // Any thread.
+  const std::string& group_name(GroupId group) const { return group_names_[group.value()]; }
   // The engine's name of the model that a client asks for; nothing if the fleet does not serve it. A fleet without a
   // list of models passes every name on.
   std::optional<std::string_view> engine_model(std::string_view asked) const;
@@ -97,6 +100,8 @@ class Fleet {
 
   // On the deciding thread, or before it runs: who shares it from now on.
   void set_tenants(const std::vector<TenantParams>& tenants);
+  // Before the deciding thread runs: what these requests of an earlier time say of those to come.
+  void learn(const std::vector<history::Record>& past);
   // On the deciding thread: what it is now, what decides, and a change of that.
   FleetSnapshot snapshot(bool with_leases);
   const PolicyParams& policy() const { return policy_; }
@@ -121,6 +126,7 @@ class Fleet {
   void change_workers(const std::string& group, const GroupParams& before, const GroupParams& after);
 
   FleetParams params_;
+  const std::vector<std::string> group_names_;
   EngineKey engine_key_;
   std::shared_ptr<net::TlsInUse> tls_;
   spdlog::logger& log_;

@@ -90,8 +90,11 @@ std::optional<Failure> Generation::read() {
 
 // While its text is there.
 void Generation::know_prompt() {
-  if (!fleet_->looks_at_prompts()) return;
-  keys_ = prompt_keys(service_.prompt_hash, *fleet_->engine_model(body_.model), body_, exchange_.request().body);
+  if (service_.history.on()) record_.keep_in(service_.history, fleet_->name());
+  record_.output_limit = body_.output_limit;
+  if (!service_.history.on() && !fleet_->looks_at_prompts()) return;
+  record_.keys =
+      prompt_keys(service_.history.hash(), *fleet_->engine_model(body_.model), body_, exchange_.request().body);
 }
 
 std::optional<Failure> Generation::refused_reach() const {
@@ -170,12 +173,13 @@ net::TimePoint Generation::hold_until() const {
 // Waits for a worker.
 Generation::Stage Generation::place(Tokens prompt) {
   placed_prompt_ = prompt;
+  if (!so_far_.begun()) record_.placed_prompt_tokens = prompt.count();
   RequestSize size{.prompt = prompt,
                    .sequences = body_.sequences,
                    .reports = body_.stream,
                    .counted = body_.prompt_tokens || record_.prompt_tokens > 0,
                    .output_limit = std::min(Tokens{body_.output_limit.value_or(kMaxTokens.count())}, kMaxTokens),
-                   .prompt_key = keys_.prompt,
+                   .prompt_key = record_.keys.prompt,
                    .avoid = failed_workers_};
   if (!handover_.object.empty()) size.hold_until = hold_until();
   placement_.emplace(fleet_->dispatcher().request(thread(), thread_index_, size, record_.tenant));
@@ -185,6 +189,7 @@ Generation::Stage Generation::place(Tokens prompt) {
   worker_ = placed->worker;
   const WorkerAddress& address = fleet_->address(worker_);
   record_.placed(address.endpoint.authority(), address.rank, *placed);
+  record_.group = fleet_->group_name(placed->group);
   co_return std::nullopt;
 }
 

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "history/keyed_hash.hpp"
 #include "net/server.hpp"
 #include "proxy/background_tasks.hpp"
 #include "proxy/callback_board.hpp"
@@ -21,8 +20,8 @@
 #include "proxy/leg_pair.hpp"
 #include "proxy/live_settings.hpp"
 #include "proxy/prefill_leg.hpp"
-#include "proxy/prompt_keys.hpp"
 #include "proxy/request_body.hpp"
+#include "proxy/request_history.hpp"
 #include "proxy/request_record.hpp"
 #include "proxy/retry.hpp"
 #include "proxy/serve_params.hpp"
@@ -41,7 +40,7 @@ struct ServiceContext {
   BackgroundTasks& background;
   CallbackBoard& callbacks;
   const std::uint16_t& client_port;  // bound
-  const history::KeyedHash& prompt_hash;
+  RequestHistory& history;
 
   std::size_t index_of(const net::IoThread& thread) const;
 };
@@ -150,7 +149,6 @@ class Generation {
   RequestRecord record_;
   net::TimePoint deadline_ = net::kNever;
   GenerationBody body_;
-  PromptKeys keys_;
   Fleet* fleet_ = nullptr;
   SharedClaim claim_ = std::make_shared<std::optional<PrefillClaim>>();
   std::optional<Placement> placement_;

@@ -32,6 +32,8 @@ void Generation::learn(const std::optional<Usage>& usage) {
   // Later prompts hold a part of the answer; the last usage of a message may not tell its prompt.
   if (!usage || so_far_.begun() || usage->prompt_tokens == 0) return;
   record_.prompt_tokens = usage->prompt_tokens;
+  const auto elsewhere = cached_prompt();
+  record_.cached_tokens = elsewhere ? elsewhere->told : usage->cached_tokens;
   // With several prompts usage is their sum, which says nothing about one.
   if (!body_.prompt_tokens && body_.sequences == 1) {
     fleet_->estimator().learn(body_.prompt, usage->prompt_tokens);

@@ -50,6 +50,46 @@ RequestRecord::~RequestRecord() {
       prompt_tokens, output_tokens, telemetry::log_value(prefill_), milliseconds(times.arrival_wait),
       milliseconds(times.prefill), milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot),
       milliseconds(times.e2e), tries, telemetry::log_value(reason_));
+  if (history_ != nullptr) history_->keep(for_history(now));
+}
+
+// What is moved out of here has been logged.
+history::Record RequestRecord::for_history(net::TimePoint now) {
+  const auto between = [](net::TimePoint from, net::TimePoint to) -> std::optional<history::Microseconds> {
+    if (from == net::kNever || to == net::kNever) return std::nullopt;
+    return std::chrono::duration_cast<history::Microseconds>(to - from);
+  };
+  const auto tokens = [](std::optional<std::int64_t> count) {
+    return count ? std::optional{Tokens{*count}} : std::nullopt;
+  };
+  const history::Microseconds total = between(arrived_, now).value_or(history::Microseconds{0});
+  const bool prefilled_first = prefill_ended_ != net::kNever && prefill_ended_ <= placed_;
+  return {.arrived = std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now() - total),
+          .total = total,
+          .first_token = between(arrived_, first_token_),
+          .prefill = between(prefill_begun_, prefill_ended_),
+          .pool_wait = between(prefilled_first ? prefill_ended_ : arrived_, placed_),
+          .fleet = std::move(fleet_),
+          .group = std::move(group),
+          .worker = std::move(worker_),
+          .rank = rank_,
+          .policy = where_ ? std::string{where_->policy} : std::string{},
+          .outcome = std::string{telemetry::to_string(outcome_)},
+          .complete = outcome_ == telemetry::Outcome::Ok && output_tokens > 0,
+          .status = status_,
+          .tries = tries,
+          .sequences = sequences,
+          .prompt = Tokens{prompt_tokens > 0 ? prompt_tokens : placed_prompt_tokens},
+          .output = Tokens{output_tokens},
+          .output_limit = tokens(output_limit),
+          .cached = tokens(cached_tokens),
+          .prompt_key = keys.prompt,
+          .opening_key = keys.opening};
+}
+
+void RequestRecord::keep_in(RequestHistory& history, std::string fleet) {
+  history_ = &history;
+  fleet_ = std::move(fleet);
 }
 
 void RequestRecord::prefill_begun(std::string instance) {

@@ -1,4 +1,4 @@
-// request_record.hpp - the one final log line and the one metric of a request.
+// request_record.hpp - the one final log line, the one metric and the one row of history of a request.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include "net/clock.hpp"
 #include "proxy/api_keys.hpp"
 #include "proxy/dispatcher.hpp"
+#include "proxy/prompt_keys.hpp"
+#include "proxy/request_history.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace spdlog {
@@ -17,8 +19,8 @@ class logger;
 
 namespace balanceroute::proxy {
 
-// RequestRecord collects what is known of a request; its destructor writes the line and counts, exactly once, however
-// the request ended.
+// RequestRecord collects what is known of a request; its destructor writes the line, counts and, where there is one,
+// adds to the history, exactly once, however the request ended.
 //   Threads  one at a time; the metrics and the logger take care of themselves.
 class RequestRecord {
  public:
@@ -35,6 +37,8 @@ class RequestRecord {
   // `tokens` output tokens so far, over all answers of the request.
   void progress(std::int64_t tokens);
   void finished(telemetry::Outcome how, int status_sent, std::string why = {});
+  // That history gets it too, as one of the fleet's.
+  void keep_in(RequestHistory& history, std::string fleet);
 
   std::string id;         // ours, sent to the worker as X-Request-Id
   std::string client;     // its address
@@ -46,14 +50,23 @@ class RequestRecord {
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
   std::int32_t tries = 1;
+  // For the history.
+  std::string group;
+  std::int64_t placed_prompt_tokens = 0;  // an estimate, if the engine never counts them
+  std::optional<std::int64_t> cached_tokens;
+  std::optional<std::int64_t> output_limit;
+  PromptKeys keys;
 
   [[nodiscard]] const std::string& worker() const { return worker_; }
   [[nodiscard]] std::int32_t rank() const { return rank_; }
 
  private:
   double seconds(net::TimePoint from, net::TimePoint to) const;
+  history::Record for_history(net::TimePoint now);
 
   telemetry::RouterMetrics& metrics_;
+  RequestHistory* history_ = nullptr;
+  std::string fleet_;
   spdlog::logger& log_;
   const net::Clock& clock_;
   net::TimePoint arrived_;

@@ -173,6 +173,7 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
        "Networks in which engines may be, as 10.0.0.0/8, whatever configuration, administration, discovery or "
        "DNS say; none means anywhere."},
       worker_networks);
+  visitor.nested({"history", "Finished requests, kept for what is learned from them."}, history);
   visitor.nested_list({"fleets", "Fleets of workers; each serves one set of models.", true}, fleets);
 }
 

@@ -11,6 +11,7 @@
 #include "core/kv_params.hpp"
 #include "core/load_model_params.hpp"
 #include "core/params.hpp"
+#include "history/history_params.hpp"
 #include "policy/policy_params.hpp"
 #include "proxy/api_keys.hpp"
 #include "proxy/decision_log.hpp"
@@ -129,6 +130,7 @@ struct ServeParams {
   HealthParams health;
   FallbackParams fallback;
   std::vector<std::string> worker_networks;
+  history::HistoryParams history;
   std::vector<FleetParams> fleets;
 
   static constexpr std::int64_t kAuto = -1;

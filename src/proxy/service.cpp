@@ -59,12 +59,12 @@ Service::Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger>
     : params_{std::move(settings)},
       log_{std::move(log)},
       clock_{clock != nullptr ? *clock : own_clock_},
+      history_{params_->history, log_},
       threads_{thread_count(*params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
       decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
       background_{threads_, [this](const std::exception_ptr& failure) { log_->warn("{}", failure_text(failure)); }},
-      context_{clock_,  threads_,    params_,    metrics_,     *log_,
-               fleets_, background_, callbacks_, client_port_, prompt_hash_},
+      context_{clock_, threads_, params_, metrics_, *log_, fleets_, background_, callbacks_, client_port_, history_},
       status_{context_, draining_},
       frontend_{context_, status_},
       feed_{context_, draining_},
@@ -111,6 +111,7 @@ std::expected<void, std::string> Service::build(const LoadedKeys& loaded) {
     if (!made) return std::unexpected(made.error());
     fleets_.push_back(std::move(*made));
     fleets_.back()->set_tenants(params_.current().keys.tenants());
+    warm(*fleets_.back());
   }
   net::ServerOptions for_clients = server_options();
   for_clients.max_connections = params_->limits.connections == LimitParams::kAuto
@@ -138,6 +139,15 @@ std::expected<void, std::string> Service::build(const LoadedKeys& loaded) {
   threads_.at(0).call([this] { background_.on(0).spawn(feed_.write()); });
   look_at_workers();
   return {};
+}
+
+void Service::warm(Fleet& fleet) {
+  if (!history_.on()) return;
+  const auto began = std::chrono::steady_clock::now();
+  const auto past = history_.latest(fleet.name(), params_->history.warm_start_requests);
+  fleet.learn(past);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began);
+  log_->info("fleet={} learned from {} requests of its history in {} ms", fleet.name(), past.size(), took.count());
 }
 
 std::vector<std::string> Service::use_certificates(const LoadedKeys& loaded) {

@@ -56,6 +56,8 @@ class Service {
   // The names of what is other than before.
   std::vector<std::string> use_certificates(const LoadedKeys& loaded);
   void warn_of_certificates() const;
+  // With what its history says.
+  void warm(Fleet& fleet);
   net::ServerOptions server_options();
   void look_at_workers();
   std::expected<std::uint16_t, std::string> listen(net::HttpServer& server, const std::string& address);
@@ -65,6 +67,7 @@ class Service {
   net::SteadyClock own_clock_;
   const net::Clock& clock_;
   telemetry::RouterMetrics metrics_;
+  RequestHistory history_;
   std::atomic<bool> draining_{false};
   net::IoThreads threads_;
   std::unique_ptr<net::IoThread> own_decider_;  // none when the one I/O thread decides too
@@ -72,7 +75,6 @@ class Service {
   std::vector<std::unique_ptr<Fleet>> fleets_;  // their connections go before the threads' loops do
   BackgroundTasks background_;
   CallbackBoard callbacks_;
-  history::KeyedHash prompt_hash_{history::random_key()};
   std::uint16_t client_port_ = 0;
   ServiceContext context_;
   StatusRoutes status_;

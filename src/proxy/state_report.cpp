@@ -335,10 +335,10 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
 
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
   std::vector<MetricFamily> families = worker_families(snapshots);
-  for (auto& more :
-       {engine_families(snapshots), group_families(snapshots), balance_families(snapshots), fleet_families(snapshots),
-        decision_families(snapshots), fallback_families(snapshots), shadow_families(snapshots),
-        tenant_families(snapshots), prefill_families(service, snapshots), certificate_families(service)}) {
+  for (auto& more : {engine_families(snapshots), group_families(snapshots), balance_families(snapshots),
+                     fleet_families(snapshots), decision_families(snapshots), fallback_families(snapshots),
+                     shadow_families(snapshots), tenant_families(snapshots), prefill_families(service, snapshots),
+                     certificate_families(service), service.history.families()}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};

@@ -8,7 +8,7 @@
 
 #include "history/record.hpp"
 
-namespace balanceroute::testing {
+namespace balanceroute::testing_support {
 
 inline constexpr history::UnixTime kNoon{std::chrono::milliseconds{1'750'000'000'000}};
 
@@ -30,6 +30,8 @@ inline history::Record finished_request(std::int64_t number, std::int64_t output
   record.prompt = Tokens{100 + number};
   record.output = Tokens{output};
   record.output_limit = Tokens{256};
+  record.cached = Tokens{16};
+  record.opening_key = 9;
   record.prompt_key = 0xffff'0000'0000'0001U + static_cast<std::uint64_t>(number);
   return record;
 }
@@ -40,4 +42,4 @@ inline std::vector<history::Record> finished_requests(std::int64_t count) {
   return records;
 }
 
-}  // namespace balanceroute::testing
+}  // namespace balanceroute::testing_support

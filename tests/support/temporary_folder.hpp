@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace balanceroute::testing {
+namespace balanceroute::testing_support {
 
 class TemporaryFolder {
  public:
@@ -29,4 +29,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace balanceroute::testing
+}  // namespace balanceroute::testing_support

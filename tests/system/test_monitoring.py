@@ -30,8 +30,8 @@ SELDOM = {"balanceroute_tenant_limited_total", "balanceroute_http_refused_total"
 
 
 @pytest.fixture
-def busy(start_emulator, start_router, binary):
-    """A fleet with a prefill side under br_h, with a real trace under way: (emulator's url, router's admin url)."""
+def busy(start_emulator, start_router, binary, tmp_path):
+    """A fleet with a prefill side under br_h and a history, with a real trace under way: (emulator's url, router's admin url)."""
     engines = start_emulator(ranks=4, slots=16, fixed_ms=5, per_token_ms=4e-4, dialect="vllm_nixl",
                              prefill_instances=2, kv_capacity_tokens=400_000).ready
     workers = [{"url": url} for url in engines["groups"][0]]
@@ -39,6 +39,7 @@ def busy(start_emulator, start_router, binary):
         "fleets": [{"dialect": "vllm_nixl", "policy": {"name": "br_h"}, "shadow": {"policy": "least_tokens"},
                     "groups": [{"name": "g", "slots": 16, "kv_capacity_tokens": 400_000, "workers": workers}],
                     "prefill": {"instances": [{"url": url} for url in engines["prefill"]]}}],
+        "history": {"path": str(tmp_path / "history.db")},
         "health": {"interval_ms": 300}}).ready
     replay = subprocess.Popen(
         [binary, "replay", "--url", f"http://{router['listen']}", "--trace", TRACE, "--rate-per-s", "12",

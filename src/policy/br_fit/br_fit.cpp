@@ -19,6 +19,12 @@ std::string_view BrFit::score_meaning() const {
          "this request alone removes";
 }
 
+void BrFit::learned(const Candidate& candidate, Tokens generated, LeaseEnd how) {
+  prompts_.add(candidate.weight);
+  outlook_.ended({Tokens{0}, generated}, how);
+  if (how == LeaseEnd::finished) ages_.finished(candidate.request.prompt, generated);
+}
+
 void BrFit::arrived(const Candidate& candidate) {
   prompts_.add(candidate.weight);
 }

@@ -26,6 +26,7 @@ class BrFit final : public PooledPolicy {
                              const Candidate& candidate) const override;
   [[nodiscard]] std::string_view score_meaning() const override;
 
+  void learned(const Candidate& candidate, Tokens generated, LeaseEnd how) override;
   void arrived(const Candidate& candidate) override;
   void withdrawn(RequestId request) override;
   void admitted(const Request& request, GroupId group, WorkerId worker) override;

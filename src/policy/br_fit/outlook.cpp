@@ -50,10 +50,14 @@ void Outlook::narrowed(RequestId id, Tokens generated) {
   running_.narrowed(id);
   add(*handle, 1);
   workers_[running_.worker(*handle).value()].prompts -= static_cast<double>(request.prompt.count());
-  finished({request.generated, generated});
+  ended({request.generated, generated}, LeaseEnd::finished);
 }
 
-void Outlook::finished(const LifeSpan& span) {
+void Outlook::ended(const LifeSpan& span, LeaseEnd how) {
+  if (how == LeaseEnd::cut) {
+    lengths_.cut(span);
+    return;
+  }
   lengths_.ended(span);
   if (lengths_.ends() >= next_curve_) renew_curve();
 }
@@ -64,13 +68,7 @@ void Outlook::left(RequestId id, Tokens generated, LeaseEnd how) {
   const Request& request = running_.request(*handle);
   add(*handle, -1);
   workers_[running_.worker(*handle).value()].prompts -= static_cast<double>(request.prompt.count() * request.sequences);
-
-  const LifeSpan span{request.generated, generated};
-  if (how == LeaseEnd::cut) {
-    lengths_.cut(span);
-    return;
-  }
-  finished(span);
+  ended({request.generated, generated}, how);
 }
 
 void Outlook::stepped(GroupId group, Steps steps) {

@@ -34,6 +34,8 @@ class Outlook {
 
   explicit Outlook(const BrFitParams& params);
 
+  // An answer that ran here or, before anything runs, at an earlier time.
+  void ended(const LifeSpan& span, LeaseEnd how);
   void admitted(const Request& request, GroupId group, WorkerId worker);
   void aged(RequestId request, Tokens generated);
   void narrowed(RequestId request, Tokens generated);
@@ -62,7 +64,6 @@ class Outlook {
   [[nodiscard]] double survival(std::size_t point, std::int64_t age) const;
   void add(Handle handle, double sign);
   void renew(WorkerId worker);
-  void finished(const LifeSpan& span);
   void renew_curve();
 
   std::size_t refresh_;

@@ -52,6 +52,10 @@ void BrH::narrowed(RequestId request, Tokens generated) {
   if (projection_) projection_->narrowed(request, generated);
 }
 
+void BrH::learned(const Candidate& candidate, Tokens generated, LeaseEnd how) {
+  if (projection_) projection_->learned(candidate.request, generated, how);
+}
+
 void BrH::left(RequestId request, Tokens generated, LeaseEnd how) {
   if (projection_) projection_->left(request, generated, how);
 }

@@ -30,6 +30,7 @@ class BrH final : public PooledPolicy {
   [[nodiscard]] std::string_view score_meaning() const override;
   [[nodiscard]] std::optional<PredictionReport> prediction_report() const override;
 
+  void learned(const Candidate& candidate, Tokens generated, LeaseEnd how) override;
   void admitted(const Request& request, GroupId group, WorkerId worker) override;
   void aged(RequestId request, Tokens generated) override;
   void narrowed(RequestId request, Tokens generated) override;

@@ -72,11 +72,11 @@ void Projection::narrowed(RequestId id, Tokens generated) {
   running_.narrowed(id);
   predict(*handle);
   count(*handle, 1);
-  learn(*handle, generated, LeaseEnd::finished);
+  learned(running_.request(*handle), generated, LeaseEnd::finished);
 }
 
-void Projection::learn(Handle handle, Tokens generated, LeaseEnd how) {
-  predictor_->ended(running_.request(handle), generated, how);
+void Projection::learned(const Request& request, Tokens generated, LeaseEnd how) {
+  predictor_->ended(request, generated, how);
   if (predictor_->wants_renewal()) predictor_->renew(running_.all_spans());
 }
 
@@ -87,7 +87,7 @@ void Projection::left(RequestId id, Tokens generated, LeaseEnd how) {
   leave_turn(*handle);
   check_.ended(terms_[*handle].open, generated, how);
   running_.left(id);
-  learn(*handle, generated, how);
+  learned(running_.request(*handle), generated, how);
 }
 
 void Projection::stepped(GroupId group, Steps steps) {

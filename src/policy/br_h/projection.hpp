@@ -47,6 +47,8 @@ class Projection {
  public:
   Projection(const ProjectionSettings& settings, std::unique_ptr<Predictor> predictor, const LoadModel& model = {});
 
+  // Of an earlier time: it is over with so many tokens.
+  void learned(const Request& request, Tokens generated, LeaseEnd how);
   void admitted(const Request& request, GroupId group, WorkerId worker);
   void aged(RequestId request, Tokens generated);
   void narrowed(RequestId request, Tokens generated);
@@ -93,7 +95,6 @@ class Projection {
   void count(Handle handle, std::uint64_t sign);
   void refresh(Handle handle);
   void exchange_chances(Handle handle);
-  void learn(Handle handle, Tokens generated, LeaseEnd how);
   void clear_passed(GroupId group, Steps from, Steps to);
   void join_turn(Handle handle);
   void leave_turn(Handle handle);

@@ -51,6 +51,9 @@ class WorldShadow::Hearing {
       world_.give_up(event.request);
     }
   }
+  void operator()(const router_event::Learned& event) {
+    world_.router_.learn(event.request, event.generated, event.how);
+  }
   void operator()(const router_event::Advanced& event) { world_.advance(event.group, event.steps); }
   void operator()(const router_event::Decided&) { world_.decide(); }
   void operator()(const router_event::PolicyChanged&) {}

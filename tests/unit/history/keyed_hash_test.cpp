@@ -13,7 +13,7 @@ namespace balanceroute::history {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing_support::TemporaryFolder;
 using Parts = std::vector<std::string_view>;
 
 // Law: equal texts have equal numbers under one key; other texts, other cuts and other keys have others.

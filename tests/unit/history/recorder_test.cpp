@@ -16,9 +16,12 @@ namespace balanceroute::history {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::finished_request;
+
+// Of whoever takes the file from a recorder, which may be at it just now.
+constexpr milliseconds kPatience{10'000};
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing_support::finished_request;
+using testing_support::TemporaryFolder;
 
 // What a recorder said, and a wait for it to say something.
 class Said {
@@ -96,7 +99,7 @@ TEST_F(RecorderTest, OutlivesALockedFile) {
   Recorder recorder{small, said_.log()};
   recorder.record(finished_request(0));
   recorder.flush();
-  auto other = Database::open(path_, Database::Use::read_or_write, milliseconds{0});
+  auto other = Database::open(path_, Database::Use::read_or_write, kPatience);
   ASSERT_TRUE(other->execute("BEGIN EXCLUSIVE"));
   recorder.record(finished_request(1));
   EXPECT_THAT(said_.wait_for(0), HasSubstr("locked"));
@@ -116,7 +119,7 @@ TEST_F(RecorderTest, BeginsOnALockedFile) {
   {
     const Recorder first{options(), said_.log()};
   }
-  auto other = Database::open(path_, Database::Use::read_or_write, milliseconds{0});
+  auto other = Database::open(path_, Database::Use::read_or_write, kPatience);
   ASSERT_TRUE(other->execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT"));
   Recorder recorder{options(), said_.log()};
   EXPECT_THAT(said_.wait_for(0), HasSubstr("cannot be written"));
@@ -129,7 +132,7 @@ TEST_F(RecorderTest, BeginsOnALockedFile) {
 // Law: where the end finds the file locked it takes last_wait, not more, and what is lost is counted as dropped.
 TEST_F(RecorderTest, EndsThoughTheFileIsLocked) {
   auto recorder = std::make_unique<Recorder>(options(), said_.log());
-  auto other = Database::open(path_, Database::Use::read_or_write, milliseconds{0});
+  auto other = Database::open(path_, Database::Use::read_or_write, kPatience);
   ASSERT_TRUE(other->execute("BEGIN EXCLUSIVE"));
   recorder->record(finished_request(0));
   recorder.reset();

@@ -15,11 +15,11 @@ namespace balanceroute::history {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::finished_request;
-using testing::finished_requests;
 using ::testing::HasSubstr;
-using testing::kNoon;
-using testing::TemporaryFolder;
+using testing_support::finished_request;
+using testing_support::finished_requests;
+using testing_support::kNoon;
+using testing_support::TemporaryFolder;
 
 constexpr milliseconds kBusy{0};
 
@@ -147,6 +147,53 @@ TEST(Schema, RefusesLaterVersions) {
   EXPECT_THAT(reader.error().message, HasSubstr((folder / "h.db").string()));
   auto database = Database::open(folder / "h.db", Database::Use::read_or_write, kBusy);
   EXPECT_EQ(database->number("SELECT count(*) FROM requests"), 1);
+}
+
+// A history as the first version of the schema had it, with one request.
+constexpr const char* kVersion1 = R"(
+  PRAGMA auto_vacuum = INCREMENTAL;
+  PRAGMA journal_mode = WAL;
+  CREATE TABLE requests (id INTEGER PRIMARY KEY, arrived_unix_ms INTEGER NOT NULL, total_us INTEGER NOT NULL,
+    first_token_us INTEGER, prefill_us INTEGER, pool_wait_us INTEGER, fleet TEXT NOT NULL, worker_group TEXT NOT NULL,
+    worker TEXT NOT NULL, rank INTEGER NOT NULL, policy TEXT NOT NULL, outcome TEXT NOT NULL, complete INTEGER NOT NULL,
+    status INTEGER NOT NULL, tries INTEGER NOT NULL, sequences INTEGER NOT NULL, prompt_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL, output_limit_tokens INTEGER, prompt_key INTEGER);
+  PRAGMA application_id = 1112696937;
+  PRAGMA user_version = 1;
+  INSERT INTO requests VALUES (7, 1750000000000, 500000, 80000, NULL, 1234, 'chat', 'a', '10.0.0.1:8000', 3, 'br_h', 'ok',
+    1, 200, 1, 1, 100, 20, 256, -281474976710655);
+)";
+
+// Law: a file of the first version is brought up to date by whoever opens it first, reader or writer; its rows stay,
+// and what was not recorded then is not known.
+TEST(Schema, BringsTheFirstVersionUpToDate) {
+  Record expected = finished_request(0);
+  expected.cached = std::nullopt;
+  expected.opening_key = 0;
+  for (const bool writer_first : {false, true}) {
+    const TemporaryFolder folder;
+    run_sql(folder / "h.db", kVersion1);
+    if (writer_first) {
+      ASSERT_TRUE(opened(folder / "h.db").append({}));
+    }
+    EXPECT_EQ(all_of(folder / "h.db"), std::vector<Record>{expected});
+    ASSERT_TRUE(opened(folder / "h.db").append(std::vector{finished_request(1)}));
+    EXPECT_EQ(all_of(folder / "h.db"), (std::vector<Record>{expected, finished_request(1)}));
+    auto database = Database::open(folder / "h.db", Database::Use::read_or_write, kBusy);
+    EXPECT_EQ(database->number("PRAGMA user_version"), kSchemaVersion);
+  }
+}
+
+// Law: a step that fails leaves the file at its version, with its rows.
+TEST(Schema, MigratesWhollyOrNotAtAll) {
+  const TemporaryFolder folder;
+  run_sql(folder / "h.db", kVersion1);
+  run_sql(folder / "h.db", "ALTER TABLE requests ADD COLUMN cached_tokens INTEGER");
+  EXPECT_FALSE(Store::open(folder / "h.db", {}, kBusy));
+  auto database = Database::open(folder / "h.db", Database::Use::read_or_write, kBusy);
+  EXPECT_EQ(database->number("PRAGMA user_version"), 1);
+  EXPECT_EQ(database->number("SELECT count(*) FROM requests"), 1);
+  EXPECT_EQ(database->number("SELECT count(*) FROM pragma_table_info('requests') WHERE name = 'opening_key'"), 0);
 }
 
 // Law: a database of another program, an empty file and no database at all are no history.

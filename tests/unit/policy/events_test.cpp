@@ -32,6 +32,9 @@ class Diary final : public PooledPolicy {
   [[nodiscard]] double score(const FleetView&, GroupId, std::size_t, const Candidate&) const override { return 0; }
   [[nodiscard]] std::string_view score_meaning() const override { return "nothing"; }
 
+  void learned(const Candidate& candidate, Tokens generated, LeaseEnd how) override {
+    write(how == LeaseEnd::finished ? "had finished" : "had been cut", candidate.request.id, generated);
+  }
   void arrived(const Candidate& candidate) override { write("arrived", candidate.request.id, candidate.weight); }
   void withdrawn(RequestId request) override { write("withdrawn", request, Tokens{0}); }
   void admitted(const Request& request, GroupId, WorkerId worker) override {

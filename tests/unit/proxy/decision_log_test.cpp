@@ -60,6 +60,11 @@ class DecisionLogTest : public testing::TestWithParam<std::string_view> {
       }
     }
     Random random{1};
+    for (int past = 0; past < 150; ++past) {
+      router.learn({.id = {}, .prompt = Tokens{20}, .prompt_key = random.below(5)},
+                   Tokens{static_cast<std::int64_t>(random.below(50))},
+                   past % 7 == 0 ? LeaseEnd::cut : LeaseEnd::finished);
+    }
     std::map<std::uint64_t, Lease> leases;
     const auto some_lease = [&] { return std::next(leases.begin(), static_cast<long>(random.below(leases.size()))); };
     for (int round = 0; round < rounds; ++round) {
@@ -185,7 +190,7 @@ TEST_F(DecisionLogTest, EndsAtItsLimit) {
 TEST_F(DecisionLogTest, HalfALineAtTheEndIsLeftOut) {
   live("br_0", 50);
   const std::string log = text();
-  write(log.substr(0, log.size() / 2));
+  write(log.substr(0, log.size() * 4 / 5));
   const auto report = check_decisions(path_);
   ASSERT_TRUE(report) << report.error();
   EXPECT_EQ(report->end, "cut");
