@@ -11,7 +11,9 @@ namespace balanceroute::cli {
 [[nodiscard]] std::unique_ptr<Command> make_config_command();
 [[nodiscard]] std::unique_ptr<Command> make_demo_command();
 [[nodiscard]] std::unique_ptr<Command> make_emulate_command();
+[[nodiscard]] std::unique_ptr<Command> make_history_command();
 [[nodiscard]] std::unique_ptr<Command> make_key_command();
+[[nodiscard]] std::unique_ptr<Command> make_predict_command();
 [[nodiscard]] std::unique_ptr<Command> make_replay_command();
 [[nodiscard]] std::unique_ptr<Command> make_serve_command();
 [[nodiscard]] std::unique_ptr<Command> make_simulate_command();

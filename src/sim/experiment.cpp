@@ -38,7 +38,7 @@ std::expected<void, std::string> check_fits(const SimulateParams& params,
   if (needed <= space.capacity) return {};
   return std::unexpected("--kv-capacity-tokens = " + std::to_string(params.kv.capacity_tokens) +
                          ": expected at least " + std::to_string(needed.count()) + ", for the largest request of " +
-                         params.trace);
+                         params.source());
 }
 
 // Runs to the end, following the first group through the measured window.
@@ -81,15 +81,15 @@ std::expected<void, std::string> check_variant(const SimulateParams& params, con
 std::expected<trace::Trace, std::string> read_requests(const SimulateParams& params) {
   trace::ReadOptions options{.skip_bad_rows = params.skip_bad_rows};
   if (params.limit != SimulateParams::kAll) options.limit = params.limit;
-  auto trace = trace::read_trace(params.trace, options);
+  auto trace = trace::read_either(params.trace, params.history, options);
   if (!trace) return trace;
   keep_outputs_from(Tokens{params.min_output}, trace->requests);
   if (trace->requests.empty()) {
-    return std::unexpected(params.trace + ": no request has " + std::to_string(params.min_output) +
+    return std::unexpected(params.source() + ": no request has " + std::to_string(params.min_output) +
                            " output tokens or more, as --min-output asks");
   }
   if (params.arrivals == "trace" && trace::arrival_rate(trace->requests) == 0) {
-    return std::unexpected(params.trace + ": has no arrival times that differ: expected --arrivals poisson");
+    return std::unexpected(params.source() + ": has no arrival times that differ: expected --arrivals poisson");
   }
   if (auto fits = check_fits(params, trace->requests); !fits) return std::unexpected(std::move(fits).error());
   return trace;

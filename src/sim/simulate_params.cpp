@@ -17,9 +17,8 @@ constexpr std::int64_t kMostSlots = std::int64_t{1} << 24;
 }  // namespace
 
 void SimulateParams::visit_params(ParamVisitor& visitor) {
-  visitor.text(
-      {.name = "trace", .doc = "File of recorded requests: CSV or JSON lines, gzip or plain.", .required = true},
-      trace);
+  visitor.text({"trace", "File of recorded requests: CSV or JSON lines, gzip or plain."}, trace);
+  history.visit_params(visitor);
   visitor.choices({"policy", "Routing policies to compare."}, policies, policy_names());
   visitor.choices({"predictor", "What policies that look ahead know of the length of answers; oracle is the truth."},
                   predictors, predictor_names());

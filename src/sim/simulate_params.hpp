@@ -12,6 +12,7 @@
 #include "engine/step_time_params.hpp"
 #include "policy/policy_params.hpp"
 #include "sim/fleet.hpp"
+#include "trace/history_source.hpp"
 
 namespace balanceroute::sim {
 
@@ -20,6 +21,7 @@ struct SimulateParams {
   static constexpr std::int64_t kAll = 0;  // "auto": no limit
 
   std::string trace;
+  trace::HistorySource history;  // in its place
   std::vector<std::string> policies{"least_tokens", "br_fit"};
   std::vector<std::string> predictors{"survival"};  // each policy that predicts runs with each of them
   std::vector<std::int64_t> workers{8};
@@ -58,6 +60,8 @@ struct SimulateParams {
   // What all runs have in common, outputs aside.
   void visit_settings(ParamVisitor& visitor);
 
+  // The file that the requests are from.
+  [[nodiscard]] const std::string& source() const { return history.given() ? history.history : trace; }
   [[nodiscard]] Fleet fleet(std::size_t workers_of_group) const;
 
  private:

@@ -10,9 +10,8 @@
 namespace balanceroute::sim {
 
 void TuneParams::visit_params(ParamVisitor& visitor) {
-  visitor.text(
-      {.name = "trace", .doc = "File of recorded requests: CSV or JSON lines, gzip or plain.", .required = true},
-      common.trace);
+  visitor.text({"trace", "File of recorded requests: CSV or JSON lines, gzip or plain."}, common.trace);
+  common.history.visit_params(visitor);
   visitor.reals({"beta", "Weights of tokens above the largest load to try."}, betas, {0, 1e6});
   visitor.reals({"gamma", "What a step further ahead weighs, as a factor: values to try."}, gammas, {0, 1});
   visitor.integers({"horizon_steps", "Numbers of steps ahead to try."}, horizons, {1, 512});

@@ -33,7 +33,7 @@ struct TraceRequest {
   return key;
 }
 
-enum class TraceKind { azure_csv, burstgpt_csv, mooncake_jsonl, lengths_csv };
+enum class TraceKind { azure_csv, burstgpt_csv, mooncake_jsonl, lengths_csv, history };
 
 [[nodiscard]] constexpr std::string_view to_string(TraceKind kind) {
   switch (kind) {
@@ -45,6 +45,8 @@ enum class TraceKind { azure_csv, burstgpt_csv, mooncake_jsonl, lengths_csv };
       return "mooncake_jsonl";
     case TraceKind::lengths_csv:
       return "lengths_csv";
+    case TraceKind::history:
+      return "history";
   }
   return "unknown";
 }
