@@ -32,7 +32,9 @@ class ServeCommand final : public Command {
     const Termination termination{Termination::Hangup::rereads};
     if (const auto keys = proxy::load_keys(loaded->params); !keys) return bad_usage(keys.error());
     proxy::ServeParams params = loaded->params;
-    const auto log = telemetry::make_logger("serve", params.log_level);
+    const auto log =
+        telemetry::make_logger("serve", params.log_level,
+                               params.log_format == "json" ? telemetry::LogFormat::json : telemetry::LogFormat::text);
     log->info("descriptors limit={}", net::raise_descriptor_limit());
     auto service = proxy::Service::start(params, log, std::move(loaded->origins));
     if (!service) return run_failed(service.error());

@@ -156,7 +156,7 @@ net::asio::awaitable<std::expected<net::HttpResponse, Failure>> Forwarding::ask(
 }
 
 net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange, const ApiKeyParams* key) {
-  RequestRecord record{service_.metrics, service_.log, service_.clock};
+  RequestRecord record{service_.metrics, service_.log, service_.spans, service_.clock, exchange.request().headers};
   record.id = new_request_key();
   record.path = exchange.request().path();
   record.client = exchange.peer();
@@ -170,6 +170,7 @@ net::asio::awaitable<void> Forwarding::forward(net::HttpExchange& exchange, cons
     co_return;
   }
   record.model = job->model;
+  record.trace.begin_leg(Leg::whole, {}, job->request.headers);
   std::expected<net::HttpResponse, Failure> answer = std::unexpected(client_left());
   try {
     answer = co_await ask(*job, exchange.thread());

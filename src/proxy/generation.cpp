@@ -30,7 +30,7 @@ Generation::Generation(ServiceContext& service, net::HttpExchange& exchange, Gen
       kind_{kind},
       key_{key},
       thread_index_{service.index_of(exchange.thread())},
-      record_{service.metrics, service.log, service.clock} {
+      record_{service.metrics, service.log, service.spans, service.clock, exchange.request().headers} {
   deadline_ = after(service.params->timeouts.request_ms);
   begin_try();
   record_.path = exchange.request().path();

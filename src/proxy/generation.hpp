@@ -39,6 +39,7 @@ struct ServiceContext {
   std::vector<std::unique_ptr<Fleet>>& fleets;
   BackgroundTasks& background;
   CallbackBoard& callbacks;
+  SpanExporter& spans;
   const std::uint16_t& client_port;  // bound
   RequestHistory& history;
 
@@ -111,9 +112,10 @@ class Generation {
   void begin_try();
   void wish_for_usage();
   std::string callback_url() const;
-  net::HttpRequest leg_request() const;
-  net::HttpRequest prefill_request(PrefillId instance) const;
-  net::HttpRequest decode_request() const;
+  // `engine`: its address, where it is known by now.
+  net::HttpRequest leg_request(Leg leg, std::string engine);
+  net::HttpRequest prefill_request(PrefillId instance);
+  net::HttpRequest decode_request();
 
   // generation_relay.cpp: the answer.
   net::asio::awaitable<void> relay();

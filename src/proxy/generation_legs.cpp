@@ -159,7 +159,7 @@ void Generation::leave_kv() {
                         .thread_index = thread_index_,
                         .placement = std::move(*placement_),
                         .claim = std::exchange(claim_, std::make_shared<std::optional<PrefillClaim>>()),
-                        .request = leg_request(),
+                        .request = leg_request(Leg::decode, {}),
                         .body = body_,
                         .handover = handover_,
                         .deadline = after(service_.params->timeouts.admission_ms)};
@@ -302,7 +302,7 @@ Generation::Stage Generation::open_on_callback() {
                       .thread_index = thread_index_,
                       .fleet = *fleet_,
                       .calls = service_.callbacks.expect(thread(), record_.id, static_cast<std::size_t>(body_.prompts)),
-                      .request = leg_request(),
+                      .request = leg_request(Leg::prefill, {}),
                       .kind = kind_,
                       .body = body_,
                       .so_far = so_far_,
@@ -335,15 +335,16 @@ std::string Generation::callback_url() const {
   return url + "/v1/metaserver";
 }
 
-net::HttpRequest Generation::leg_request() const {
+net::HttpRequest Generation::leg_request(Leg leg, std::string engine) {
   net::HttpRequest request = engine_request(exchange_.request(), record_.id);
+  record_.trace.begin_leg(leg, std::move(engine), request.headers);
   if (key_ != nullptr) remove_client_keys(request.headers);
   fleet_->engine_key().sign(request.headers);
   return request;
 }
 
-net::HttpRequest Generation::prefill_request(PrefillId instance) const {
-  net::HttpRequest request = leg_request();
+net::HttpRequest Generation::prefill_request(PrefillId instance) {
+  net::HttpRequest request = leg_request(Leg::prefill, fleet_->peer(instance).endpoint.authority());
   BodyEdit edit{exchange_.request().body, body_};
   fleet_->rename_model(edit, body_.model);
   extend_prompt(edit, body_, kind_, so_far_);
@@ -353,8 +354,8 @@ net::HttpRequest Generation::prefill_request(PrefillId instance) const {
   return request;
 }
 
-net::HttpRequest Generation::decode_request() const {
-  net::HttpRequest request = leg_request();
+net::HttpRequest Generation::decode_request() {
+  net::HttpRequest request = leg_request(Leg::decode, fleet_->address(worker_).endpoint.authority());
   BodyEdit edit{exchange_.request().body, body_};
   fleet_->rename_model(edit, body_.model);
   extend_prompt(edit, body_, kind_, so_far_);

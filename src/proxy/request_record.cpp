@@ -2,7 +2,10 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
+#include <vector>
 
 #include "telemetry/log.hpp"
 
@@ -17,8 +20,9 @@ double milliseconds(double seconds) {
 
 }  // namespace
 
-RequestRecord::RequestRecord(telemetry::RouterMetrics& metrics, spdlog::logger& log, const net::Clock& clock)
-    : metrics_{metrics}, log_{log}, clock_{clock}, arrived_{clock.now()} {}
+RequestRecord::RequestRecord(telemetry::RouterMetrics& metrics, spdlog::logger& log, SpanExporter& spans,
+                             const net::Clock& clock, const net::HeaderList& headers)
+    : trace{spans, clock, headers}, metrics_{metrics}, log_{log}, clock_{clock}, arrived_{clock.now()} {}
 
 RequestRecord::~RequestRecord() {
   const net::TimePoint now = clock_.now();
@@ -43,17 +47,50 @@ RequestRecord::~RequestRecord() {
       "margin_tokens={} "
       "prompt_tokens={} "
       "output_tokens={} prefill={} arrival_wait_ms={:.1f} prefill_ms={:.1f} pool_wait_ms={:.1f} ttft_ms={:.1f} "
-      "tpot_ms={:.2f} e2e_ms={:.1f} tries={} reason={}",
+      "tpot_ms={:.2f} e2e_ms={:.1f} tries={} trace={} reason={}",
       id, telemetry::log_value(client), tenant, telemetry::log_value(client_id), telemetry::log_value(path),
       telemetry::log_value(model), telemetry::to_string(outcome_), status_, telemetry::log_value(worker_), rank_,
       where_ ? to_string(where_->stage) : "-", where_ ? where_->score : 0, where_ ? where_->margin.count() : 0,
       prompt_tokens, output_tokens, telemetry::log_value(prefill_), milliseconds(times.arrival_wait),
       milliseconds(times.prefill), milliseconds(times.pool_wait), milliseconds(times.ttft), milliseconds(times.tpot),
-      milliseconds(times.e2e), tries, telemetry::log_value(reason_));
+      milliseconds(times.e2e), tries, trace.id(), telemetry::log_value(reason_));
+  if (trace.recorded()) trace.finish(summary(times));
   if (history_ != nullptr) history_->keep(for_history(now));
 }
 
-// What is moved out of here has been logged.
+// Names of attributes are OpenTelemetry's where it has one (semantic conventions of HTTP and generative AI).
+RequestTrace::Summary RequestRecord::summary(const telemetry::RequestTimes& times) const {
+  RequestTrace::Summary all{.arrived = arrived_,
+                            .pool_wait = std::nullopt,
+                            .first_token = first_token_,
+                            .name = "POST " + path,
+                            .attributes = {{"http.response.status_code", std::int64_t{status_}},
+                                           {"client.address", client},
+                                           {"gen_ai.request.model", model},
+                                           {"gen_ai.usage.input_tokens", prompt_tokens},
+                                           {"gen_ai.usage.output_tokens", output_tokens},
+                                           {"balanceroute.request.id", id},
+                                           {"balanceroute.tenant", tenant},
+                                           {"balanceroute.outcome", std::string{telemetry::to_string(outcome_)}},
+                                           {"balanceroute.tries", std::int64_t{tries}}},
+                            .error = std::nullopt};
+  if (where_) {
+    const std::vector<std::pair<std::string_view, telemetry::Span::Value>> placement{
+        {"balanceroute.worker", worker_},
+        {"balanceroute.rank", std::int64_t{rank_}},
+        {"balanceroute.stage", std::string{to_string(where_->stage)}},
+        {"balanceroute.score", where_->score},
+        {"balanceroute.margin_tokens", where_->margin.count()}};
+    all.attributes.insert(all.attributes.end(), placement.begin(), placement.end());
+    all.pool_wait.emplace(placed_ - std::chrono::duration_cast<net::Duration>(
+                                        std::chrono::duration<double>{std::max(times.pool_wait, 0.0)}),
+                          placed_);
+  }
+  if (outcome_ != telemetry::Outcome::Ok) all.error = reason_;
+  return all;
+}
+
+// What is moved out of here has been logged and is in the spans.
 history::Record RequestRecord::for_history(net::TimePoint now) {
   const auto between = [](net::TimePoint from, net::TimePoint to) -> std::optional<history::Microseconds> {
     if (from == net::kNever || to == net::kNever) return std::nullopt;
@@ -95,6 +132,11 @@ void RequestRecord::keep_in(RequestHistory& history, std::string fleet) {
 void RequestRecord::prefill_begun(std::string instance) {
   if (prefill_begun_ == net::kNever) prefill_begun_ = clock_.now();
   prefill_ = std::move(instance);
+}
+
+void RequestRecord::prefill_ended() {
+  prefill_ended_ = clock_.now();
+  trace.end_leg(Leg::prefill);
 }
 
 void RequestRecord::placed(std::string worker, std::int32_t rank, const Placed& where) {

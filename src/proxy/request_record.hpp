@@ -1,4 +1,4 @@
-// request_record.hpp - the one final log line, the one metric and the one row of history of a request.
+// request_record.hpp - the one final log line, the one metric, the spans and the one row of history of a request.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "proxy/dispatcher.hpp"
 #include "proxy/prompt_keys.hpp"
 #include "proxy/request_history.hpp"
+#include "proxy/request_trace.hpp"
 #include "telemetry/metrics.hpp"
 
 namespace spdlog {
@@ -19,19 +20,21 @@ class logger;
 
 namespace balanceroute::proxy {
 
-// RequestRecord collects what is known of a request; its destructor writes the line, counts and, where there is one,
-// adds to the history, exactly once, however the request ended.
+// RequestRecord collects what is known of a request; its destructor writes the line, counts, hands over the spans and,
+// where there is one, adds to the history, exactly once, however the request ended.
 //   Threads  one at a time; the metrics and the logger take care of themselves.
 class RequestRecord {
  public:
-  RequestRecord(telemetry::RouterMetrics& metrics, spdlog::logger& log, const net::Clock& clock);
+  // `headers` of the client.
+  RequestRecord(telemetry::RouterMetrics& metrics, spdlog::logger& log, SpanExporter& spans, const net::Clock& clock,
+                const net::HeaderList& headers);
   ~RequestRecord();
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
   // It has a prefill instance; the instance has answered.
   void prefill_begun(std::string instance);
-  void prefill_ended() { prefill_ended_ = clock_.now(); }
+  void prefill_ended();
   // It has a worker: the rank so many behind that address.
   void placed(std::string worker, std::int32_t rank, const Placed& where);
   // `tokens` output tokens so far, over all answers of the request.
@@ -50,6 +53,7 @@ class RequestRecord {
   std::int64_t prompt_tokens = 0;
   std::int64_t output_tokens = 0;
   std::int32_t tries = 1;
+  RequestTrace trace;
   // For the history.
   std::string group;
   std::int64_t placed_prompt_tokens = 0;  // an estimate, if the engine never counts them
@@ -61,6 +65,7 @@ class RequestRecord {
   [[nodiscard]] std::int32_t rank() const { return rank_; }
 
  private:
+  RequestTrace::Summary summary(const telemetry::RequestTimes& times) const;
   double seconds(net::TimePoint from, net::TimePoint to) const;
   history::Record for_history(net::TimePoint now);
 

@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 6> kDialects{"aggregated",    "vllm_nixl"
 constexpr std::array<std::string_view, 3> kTokenProgress{"auto", "events", "usage"};
 constexpr std::array<std::string_view, 3> kAddressings{"port", "header", "body"};
 constexpr std::array<std::string_view, 5> kLogLevels{"debug", "info", "warn", "error", "off"};
+constexpr std::array<std::string_view, 2> kLogFormats{"text", "json"};
 constexpr double kHourMs = 3'600'000;
 constexpr double kDayMs = 24 * kHourMs;
 
@@ -158,6 +159,10 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
   visitor.integer_or_auto({"io_threads", "Threads that own connections; auto means the cores less one."}, io_threads,
                           kAuto, {1, 1024});
   visitor.choice({"log_level", "Least severe log lines that are written."}, log_level, kLogLevels);
+  visitor.choice({"log_format",
+                  "Whether log lines are text, or JSON objects with a member for each field, the last line of every "
+                  "request with all of its times among them."},
+                 log_format, kLogFormats);
   visitor.flag(
       {"reload_on_change",
        "Whether the configuration file and those that it names are read again when one has changed; SIGHUP does that "
@@ -173,6 +178,8 @@ void ServeParams::visit_params(ParamVisitor& visitor) {
        "Networks in which engines may be, as 10.0.0.0/8, whatever configuration, administration, discovery or "
        "DNS say; none means anywhere."},
       worker_networks);
+  visitor.nested(
+      {"tracing", "Spans of requests for a collector; the traceparent of clients goes on to engines anyway."}, tracing);
   visitor.nested({"history", "Finished requests, kept for what is learned from them."}, history);
   visitor.nested_list({"fleets", "Fleets of workers; each serves one set of models.", true}, fleets);
 }
@@ -324,6 +331,14 @@ void check_prefill(const ServeParams& params, const FleetParams& fleet, const st
 }
 
 // Engines outside of the networks that are allowed could never be connected to.
+void check_tracing(const ServeParams& params, Problems& problems) {
+  const std::string& collector = params.tracing.otlp_endpoint;
+  if (collector.empty()) return;
+  if (const auto endpoint = net::parse_http_url(collector); !endpoint) {
+    add_problem(problems, "tracing.otlp_endpoint", collector, endpoint.error());
+  }
+}
+
 void check_networks(const ServeParams& params, Problems& problems) {
   const auto networks = net::Networks::parse(params.worker_networks);
   if (!networks) {
@@ -387,6 +402,7 @@ std::vector<std::string> problems_of(const ServeParams& params) {
   Problems problems;
   check_addresses(params, problems);
   check_networks(params, problems);
+  check_tracing(params, problems);
   if (params.fleets.empty()) add_problem(problems, "fleets", "[]", "expected at least one fleet");
   std::map<std::string, std::string> worker_addresses;
   std::map<std::string, std::string> model_names;

@@ -24,6 +24,7 @@
 #include "proxy/shadow_params.hpp"
 #include "proxy/tls_params.hpp"
 #include "proxy/token_progress.hpp"
+#include "proxy/tracing_params.hpp"
 #include "proxy/worker_address.hpp"
 
 namespace balanceroute::proxy {
@@ -123,6 +124,7 @@ struct ServeParams {
   KeysParams keys;
   std::int64_t io_threads = kAuto;
   std::string log_level = "info";
+  std::string log_format = "text";
   bool reload_on_change = true;
   LimitParams limits;
   TimeoutParams timeouts;
@@ -130,6 +132,7 @@ struct ServeParams {
   HealthParams health;
   FallbackParams fallback;
   std::vector<std::string> worker_networks;
+  TracingParams tracing;
   history::HistoryParams history;
   std::vector<FleetParams> fleets;
 

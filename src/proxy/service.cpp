@@ -3,11 +3,14 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
-#include "config/setting_values.hpp"
 
+#include "config/setting_values.hpp"
 #include "proxy/openai_error.hpp"
 #include "telemetry/log.hpp"
 
@@ -25,6 +28,12 @@ std::size_t thread_count(const ServeParams& params) {
 
 net::Duration milliseconds(double count) {
   return std::chrono::duration_cast<net::Duration>(std::chrono::duration<double, std::milli>{count});
+}
+
+net::asio::awaitable<void> flush_and_tell(SpanExporter& spans, net::TimePoint deadline,
+                                          std::shared_ptr<std::promise<void>> sent) {
+  co_await spans.flush(deadline);
+  sent->set_value();
 }
 
 std::string failure_text(const std::exception_ptr& failure) {
@@ -63,8 +72,10 @@ Service::Service(LiveSettings::Version settings, std::shared_ptr<spdlog::logger>
       threads_{thread_count(*params_), "br-io", clock_},
       own_decider_{threads_.size() > 1 ? std::make_unique<net::IoThread>("br-decide", clock_) : nullptr},
       decider_{own_decider_ ? *own_decider_ : threads_.at(0)},
+      spans_{params_->tracing, threads_.at(0), *log_},
       background_{threads_, [this](const std::exception_ptr& failure) { log_->warn("{}", failure_text(failure)); }},
-      context_{clock_, threads_, params_, metrics_, *log_, fleets_, background_, callbacks_, client_port_, history_},
+      context_{clock_,      threads_,   params_, metrics_,     *log_,   fleets_,
+               background_, callbacks_, spans_,  client_port_, history_},
       status_{context_, draining_},
       frontend_{context_, status_},
       feed_{context_, draining_},
@@ -136,7 +147,10 @@ std::expected<void, std::string> Service::build(const LoadedKeys& loaded) {
   admin_port_ = *admin_port;
   if (own_decider_) own_decider_->start();
   threads_.start();
-  threads_.at(0).call([this] { background_.on(0).spawn(feed_.write()); });
+  threads_.at(0).call([this] {
+    background_.on(0).spawn(feed_.write());
+    if (spans_.on()) background_.on(0).spawn(spans_.run());
+  });
   look_at_workers();
   return {};
 }
@@ -197,8 +211,20 @@ Service::~Service() {
   admin_server_.reset();
   for (const auto& fleet : fleets_) fleet->stop();
   background_.stop();
+  send_last_spans();
   threads_.stop();
   if (own_decider_) own_decider_->stop();
+}
+
+void Service::send_last_spans() {
+  constexpr std::chrono::seconds kLongest{1};
+  if (!spans_.on()) return;
+  auto sent = std::make_shared<std::promise<void>>();
+  std::future<void> all_sent = sent->get_future();
+  threads_.at(0).call(
+      [&] { background_.on(0).spawn(flush_and_tell(spans_, clock_.now() + kLongest, std::move(sent))); });
+  all_sent.wait_for(2 * kLongest);  // the service's clock may stand still
+  background_.stop();
 }
 
 std::string Service::ready_json() const {

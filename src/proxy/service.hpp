@@ -60,6 +60,7 @@ class Service {
   void warm(Fleet& fleet);
   net::ServerOptions server_options();
   void look_at_workers();
+  void send_last_spans();
   std::expected<std::uint16_t, std::string> listen(net::HttpServer& server, const std::string& address);
 
   LiveSettings params_;
@@ -72,7 +73,8 @@ class Service {
   net::IoThreads threads_;
   std::unique_ptr<net::IoThread> own_decider_;  // none when the one I/O thread decides too
   net::IoThread& decider_;
-  std::vector<std::unique_ptr<Fleet>> fleets_;  // their connections go before the threads' loops do
+  SpanExporter spans_;                          // its connections go before the threads' loops do
+  std::vector<std::unique_ptr<Fleet>> fleets_;  // and so do theirs
   BackgroundTasks background_;
   CallbackBoard callbacks_;
   std::uint16_t client_port_ = 0;

@@ -331,6 +331,15 @@ nlohmann::ordered_json lease_json(const LeaseRecord& lease) {
           {"generated_tokens", lease.generated.count()},  {"weight_tokens", lease.weight.count()}};
 }
 
+std::vector<MetricFamily> span_families(const ServiceContext& service) {
+  MetricFamily spans = make_family("balanceroute_trace_spans_total",
+                                   "Spans of requests that were to be sent to the collector.", MetricType::Counter);
+  const SpanExporter::Counts counts = service.spans.counts();
+  add_sample(spans, {{"outcome", "sent"}}, static_cast<double>(counts.sent));
+  add_sample(spans, {{"outcome", "dropped"}}, static_cast<double>(counts.dropped));
+  return {std::move(spans)};
+}
+
 }  // namespace
 
 net::HttpResponse metrics_response(const ServiceContext& service, const std::vector<FleetSnapshot>& snapshots) {
@@ -338,7 +347,7 @@ net::HttpResponse metrics_response(const ServiceContext& service, const std::vec
   for (auto& more : {engine_families(snapshots), group_families(snapshots), balance_families(snapshots),
                      fleet_families(snapshots), decision_families(snapshots), fallback_families(snapshots),
                      shadow_families(snapshots), tenant_families(snapshots), prefill_families(service, snapshots),
-                     certificate_families(service), service.history.families()}) {
+                     certificate_families(service), span_families(service), service.history.families()}) {
     families.insert(families.end(), more.begin(), more.end());
   }
   net::HttpResponse response{.status = 200, .headers = {}, .body = service.metrics.exposition(std::move(families))};

@@ -6,11 +6,17 @@
 
 #include <algorithm>
 
+#include "telemetry/json_lines.hpp"
+
 namespace balanceroute::telemetry {
 
-std::shared_ptr<spdlog::logger> make_logger(const std::string& name, std::string_view level) {
+std::shared_ptr<spdlog::logger> make_logger(const std::string& name, std::string_view level, LogFormat format) {
   auto logger = std::make_shared<spdlog::logger>(name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n: %v", spdlog::pattern_time_type::utc);
+  if (format == LogFormat::json) {
+    logger->set_formatter(make_json_formatter());
+  } else {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%eZ %^%l%$ %n: %v", spdlog::pattern_time_type::utc);
+  }
   logger->set_level(spdlog::level::from_str(std::string{level}));
   logger->flush_on(spdlog::level::warn);
   return logger;
