@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -586,7 +587,8 @@ void Dispatcher::run_round() {
                      .score = admission.score,
                      .margin = admission.margin});
   }
-  for (const GroupView& group : router_.ledger().groups()) meters_[group.group.value()].see(group.loads);
+  for (const GroupView& group : router_.ledger().groups())
+    meters_[group.group.value()].see(group.loads, group.sequences);
   pool_changed_();
 }
 
@@ -626,13 +628,18 @@ void Dispatcher::follow_steps() {
   for (std::uint32_t g = 0; g < paces_.size(); ++g) {
     GroupPace& pace = paces_[g];
     const Steps steps = step_clock_.latest(GroupId{g}).step;
+    const auto sequences = router_.ledger().view(GroupId{g}).sequences;
+    // A stream that is alone in its group puts nobody ahead.
+    const bool several = std::accumulate(sequences.begin(), sequences.end(), std::int64_t{0}) > 1;
+    step_clock_.set_half_step(GroupId{g}, several ? pace.half_step() : net::Duration::zero());
     if (steps == pace.steps) continue;
     const Steps taken = steps - pace.steps;
     const std::chrono::duration<double> passed = now - pace.since;
     const double sample = passed.count() / static_cast<double>(taken.count());
     meters_[g].stepped(taken, pace.since == net::TimePoint{} ? std::nullopt : std::optional{passed.count()});
     router_.advance(GroupId{g}, taken);
-    meters_[g].see(router_.ledger().view(GroupId{g}).loads);
+    const GroupView& view = router_.ledger().view(GroupId{g});
+    meters_[g].see(view.loads, view.sequences);
     // The time before a group's first step says nothing about its pace.
     if (pace.since != net::TimePoint{}) {
       pace.step_seconds =
@@ -640,7 +647,6 @@ void Dispatcher::follow_steps() {
     }
     pace.steps = steps;
     pace.since = now;
-    step_clock_.set_half_step(GroupId{g}, pace.half_step());
   }
 }
 
@@ -679,6 +685,12 @@ FleetExplanation Dispatcher::explain(const RequestSize& size) {
     }
   }
   return out;
+}
+
+std::vector<StepTrail> Dispatcher::step_trails() const {
+  std::vector<StepTrail> trails;
+  for (const GroupMeter& meter : meters_) trails.push_back(meter.trail());
+  return trails;
 }
 
 FleetSnapshot Dispatcher::snapshot(bool with_leases) {

@@ -208,9 +208,8 @@ struct FleetExplanation {
 // Dispatcher runs the Router of one fleet on its deciding thread.
 //   Rounds   the first arrival or departure starts a delay (a tenth of the step time, at most round_delay), so that
 //            one round sees all departures and arrivals of a step together; a fleet that runs nothing decides at once.
-//   Threads  request() from I/O threads; snapshot(), explain() and decisions_after() on the deciding thread. Must
-//   outlive
-//            its Placements.
+//   Threads  request() from I/O threads; snapshot(), explain(), step_trails() and decisions_after() on the deciding
+//            thread. Must outlive its Placements.
 class Dispatcher {
  public:
   Dispatcher(net::IoThread& decider, std::size_t io_threads, std::unique_ptr<Policy> policy, DispatcherOptions options,
@@ -235,6 +234,8 @@ class Dispatcher {
   FleetSnapshot snapshot(bool with_leases);
   // Of a request that would come now.
   FleetExplanation explain(const RequestSize& size);
+  // The latest steps of each group, by GroupId.
+  std::vector<StepTrail> step_trails() const;
   // The latest decisions after that serial. While somebody `watches`, runners-up are looked for, which costs a little.
   std::vector<DecisionRecord> decisions_after(std::uint64_t serial) const { return trail_.after(serial); }
   void watch_decisions(bool watches) { watched_ = watches; }
@@ -259,6 +260,11 @@ class Dispatcher {
   [[nodiscard]] std::uint64_t slow_rounds() const { return slow_rounds_; }
   void set_waiting_limit(std::size_t requests) { options_.waiting_limit = requests; }
   [[nodiscard]] const Router& router() const { return router_; }
+  // The same, at the step that the streams show. On the deciding thread.
+  const Router& router_now() {
+    follow_steps();
+    return router_;
+  }
   WorkerPulse& pulse(WorkerId worker) { return pulses_[worker.value()]; }
   [[nodiscard]] WorkerActivity activity(WorkerId worker) const;
   // The one that is told; it must outlive the threads.

@@ -1,15 +1,23 @@
 #include "proxy/group_meter.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "core/envelope.hpp"
 
 namespace balanceroute::proxy {
 
-void GroupMeter::see(std::span<const Tokens> loads) {
-  envelope_ = static_cast<double>(largest_load(loads).count());
-  mean_ = loads.empty() ? 0 : static_cast<double>(total_load(loads).count()) / static_cast<double>(loads.size());
+void GroupMeter::see(std::span<const Tokens> loads, std::span<const std::int32_t> sequences) {
+  envelope_ = mean_ = total_ = sequences_ = all_sequences_ = 0;
+  if (loads.empty()) return;
+  const auto heaviest = std::ranges::max_element(loads);
+  envelope_ = static_cast<double>(heaviest->count());
+  sequences_ = sequences[static_cast<std::size_t>(heaviest - loads.begin())];
+  all_sequences_ = std::accumulate(sequences.begin(), sequences.end(), 0.0);
+  total_ = static_cast<double>(total_load(loads).count());
+  mean_ = total_ / static_cast<double>(loads.size());
 }
 
 void GroupMeter::stepped(Steps taken, std::optional<double> seconds) {
@@ -42,12 +50,22 @@ void GroupMeter::learn(double steps, double seconds) {
   timed_steps_ = timed_steps_ * fade + steps;
   timed_seconds_ = timed_seconds_ * fade + seconds;
   block_steps_ += steps;
-  block_envelope_ += steps * envelope_;
-  block_seconds_ += seconds;
+  block_.step_ms += 1000 * seconds;
+  // Meanwhile every sequence has grown by a token a step.
+  const double later = (steps - 1) / 2;
+  block_.max_tokens += steps * (envelope_ + later * sequences_);
+  block_.sequences += steps * sequences_;
+  block_.total_tokens += steps * (total_ + later * all_sequences_);
   if (block_steps_ < kBlock) return;
-  fit_.record(Tokens{std::llround(block_envelope_ / block_steps_)}, 1000 * block_seconds_ / block_steps_);
+  const StepBlock mean{.step_ms = block_.step_ms / block_steps_,
+                       .max_tokens = block_.max_tokens / block_steps_,
+                       .sequences = block_.sequences / block_steps_,
+                       .total_tokens = block_.total_tokens / block_steps_};
+  fit_.record(Tokens{std::llround(mean.max_tokens)}, mean.step_ms);
   line_ = fit_.line();
-  block_steps_ = block_envelope_ = block_seconds_ = 0;
+  trail_.add(mean);
+  block_steps_ = 0;
+  block_ = {};
 }
 
 GroupMeasures GroupMeter::measures() const {

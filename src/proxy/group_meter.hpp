@@ -10,6 +10,7 @@
 #include <span>
 
 #include "core/units.hpp"
+#include "proxy/step_trail.hpp"
 #include "stats/step_time_fit.hpp"
 
 namespace balanceroute::proxy {
@@ -43,12 +44,14 @@ class GroupMeter {
   static constexpr double kHalfLife = 300;
   static constexpr double kStepHalfLife = 100;
 
-  // The steps from here on read these loads.
-  void see(std::span<const Tokens> loads);
+  // The steps from here on read these loads, of so many sequences each.
+  void see(std::span<const Tokens> loads, std::span<const std::int32_t> sequences);
   // The group took so many steps, in so many seconds; none if the time says nothing about steps.
   void stepped(Steps taken, std::optional<double> seconds);
 
   [[nodiscard]] GroupMeasures measures() const;
+  // Blocks of at least kBlock steps whose time is known.
+  [[nodiscard]] const StepTrail& trail() const { return trail_; }
 
  private:
   // Steps whose times are taken together: the streams show a step up to one step early or late.
@@ -67,8 +70,12 @@ class GroupMeter {
   [[nodiscard]] double idle_seconds_of(double seconds) const;
   void learn(double steps, double seconds);
 
-  double envelope_ = 0;  // of the steps that come
+  // Of the steps that come.
+  double envelope_ = 0;
   double mean_ = 0;
+  double total_ = 0;
+  double sequences_ = 0;  // of the most loaded worker
+  double all_sequences_ = 0;
   double steps_ = 0;
   Sums all_;
   Sums late_;
@@ -79,8 +86,8 @@ class GroupMeter {
   double timed_seconds_ = 0;
   // The block that is being filled.
   double block_steps_ = 0;
-  double block_envelope_ = 0;
-  double block_seconds_ = 0;
+  StepBlock block_;  // sums over its steps
+  StepTrail trail_;
 };
 
 }  // namespace balanceroute::proxy

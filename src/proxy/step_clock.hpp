@@ -55,7 +55,7 @@ class StepClock {
     return now - shown.since < half ? shown.step : shown.step + Steps{1};
   }
 
-  // Half of the time that the group's steps take now.
+  // Half of the time that the group's steps take now; zero where a stream may show as many as it has.
   void set_half_step(GroupId group, net::Duration half) {
     half_steps_[group.value()].store(half.count(), std::memory_order_relaxed);
   }

@@ -16,7 +16,8 @@ std::vector<Tokens> loads_of(std::initializer_list<std::int64_t> counts) {
 }
 
 void step(GroupMeter& meter, const std::vector<Tokens>& loads, std::int64_t steps, double seconds) {
-  meter.see(loads);
+  const std::vector<std::int32_t> sequences(loads.size(), 3);
+  meter.see(loads, sequences);
   meter.stepped(Steps{steps}, seconds);
 }
 
@@ -78,6 +79,42 @@ TEST(GroupMeter, StepsSeenEarlyAndLateAreOfOneLength) {
   GroupMeter meter;
   for (int i = 0; i < 200; ++i) step(meter, loads_of({100, 50}), 1, i % 2 == 0 ? 0.001 : 0.039);
   EXPECT_NEAR(meter.measures().step_seconds, 0.02, 0.001);
+}
+
+// Law: the trail has the means of blocks of steps: their time, the heaviest worker's load and sequences, all loads.
+TEST(GroupMeter, TrailHasBlocks) {
+  GroupMeter meter;
+  const std::vector<std::int32_t> sequences{5, 7, 6};
+  for (int i = 0; i < 4; ++i) {
+    meter.see(loads_of({100, 300, 200}), sequences);
+    meter.stepped(Steps{1}, 0.02);
+    meter.see(loads_of({500, 300, 200}), sequences);
+    meter.stepped(Steps{1}, 0.04);
+  }
+  ASSERT_EQ(meter.trail().blocks().size(), 1u);
+  const StepBlock& block = meter.trail().blocks().front();
+  EXPECT_DOUBLE_EQ(block.step_ms, 30);
+  EXPECT_DOUBLE_EQ(block.max_tokens, 400);
+  EXPECT_DOUBLE_EQ(block.sequences, 6);
+  EXPECT_DOUBLE_EQ(block.total_tokens, 800);
+}
+
+// Law: of steps that are seen together the trail has the loads that they grew to.
+TEST(GroupMeter, TrailKnowsThatLoadsGrow) {
+  GroupMeter meter;
+  meter.see(loads_of({100, 200}), std::vector<std::int32_t>{1, 2});
+  meter.stepped(Steps{9}, 0.18);
+  ASSERT_EQ(meter.trail().blocks().size(), 1u);
+  EXPECT_DOUBLE_EQ(meter.trail().blocks().front().max_tokens, 200 + 4 * 2);
+  EXPECT_DOUBLE_EQ(meter.trail().blocks().front().total_tokens, 300 + 4 * 3);
+}
+
+// Law: a trail is bounded; the latest stay.
+TEST(StepTrail, KeepsTheLatest) {
+  StepTrail trail;
+  for (std::size_t i = 0; i < StepTrail::kMost + 2; ++i) trail.add({.step_ms = static_cast<double>(i)});
+  EXPECT_EQ(trail.blocks().size(), StepTrail::kMost);
+  EXPECT_EQ(trail.blocks().front().step_ms, 2);
 }
 
 // Law: a pause is no step: its time is in no sum.
