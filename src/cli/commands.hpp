@@ -11,6 +11,7 @@ namespace balanceroute::cli {
 [[nodiscard]] std::unique_ptr<Command> make_config_command();
 [[nodiscard]] std::unique_ptr<Command> make_demo_command();
 [[nodiscard]] std::unique_ptr<Command> make_emulate_command();
+[[nodiscard]] std::unique_ptr<Command> make_explain_command();
 [[nodiscard]] std::unique_ptr<Command> make_history_command();
 [[nodiscard]] std::unique_ptr<Command> make_key_command();
 [[nodiscard]] std::unique_ptr<Command> make_predict_command();

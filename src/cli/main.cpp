@@ -19,6 +19,7 @@ constexpr auto kCommands = std::to_array<CommandEntry>({
     {"simulate", "Compare policies on a trace of requests, in virtual time.", make_simulate_command},
     {"calibrate", "Say from measured steps whether KV tokens are what makes them long.", make_calibrate_command},
     {"tune", "Find the settings of br_h that suit a trace and a fleet.", make_tune_command},
+    {"explain", "Show what is decided on a fleet's state, with every score.", make_explain_command},
     {"history", "Say what a router's history holds, or write it as a trace.", make_history_command},
     {"predict", "Judge predictors of the length of answers.", make_predict_command},
     {"demo", "Compare the policies on a real trace, over HTTP, on this machine.", make_demo_command},

@@ -227,8 +227,8 @@ std::expected<Origins, ConfigError> visit_tree(std::string_view source_name, con
 
 std::expected<Origins, ConfigError> visit_yaml(std::string_view text, std::string_view source_name,
                                                const std::function<void(ParamVisitor&)>& params,
-                                               const GivenSettings& elsewhere) {
-  const auto root = parse_yaml(text);
+                                               const GivenSettings& elsewhere, std::size_t largest) {
+  const auto root = parse_yaml(text, largest);
   if (!root) return std::unexpected(one_problem(source_name, root.error().line, root.error().what));
   if (root->kind == Kind::null) return std::unexpected(one_problem(source_name, 0, "empty: expected settings"));
   if (root->kind != Kind::map) {
@@ -244,7 +244,7 @@ std::expected<Origins, ConfigError> visit_no_yaml(const std::function<void(Param
   return visit_tree("no configuration file", nothing, params, elsewhere);
 }
 
-std::expected<std::string, ConfigError> read_config_file(const std::filesystem::path& path) {
+std::expected<std::string, ConfigError> read_config_file(const std::filesystem::path& path, std::size_t largest) {
   const auto problem = [&path](const std::string& what) {
     return std::unexpected(one_problem(path.string(), 0, what));
   };
@@ -254,11 +254,11 @@ std::expected<std::string, ConfigError> read_config_file(const std::filesystem::
   std::ifstream file{path, std::ios::binary};
   if (!file) return problem(std::generic_category().message(errno));
   // One byte more than is allowed shows that there is too much, also of a pipe that never ends.
-  std::string text(kLargestYaml + 1, '\0');
+  std::string text(largest + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) return problem("cannot be read");
   text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.size() > kLargestYaml) return problem("more than " + std::to_string(kLargestYaml) + " bytes");
+  if (text.size() > largest) return problem("more than " + std::to_string(largest) + " bytes");
   return text;
 }
 

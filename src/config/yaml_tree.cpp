@@ -124,9 +124,9 @@ class TreeBuilder final : public YAML::EventHandler {
 };
 
 // What the parser would misread: it takes some control characters for the end, and repairs broken UTF-8.
-std::optional<YamlFault> unreadable(std::string_view text) {
-  if (text.size() > kLargestYaml) {
-    return YamlFault{0, std::to_string(text.size()) + " bytes: expected at most " + std::to_string(kLargestYaml)};
+std::optional<YamlFault> unreadable(std::string_view text, std::size_t largest) {
+  if (text.size() > largest) {
+    return YamlFault{0, std::to_string(text.size()) + " bytes: expected at most " + std::to_string(largest)};
   }
   const auto line_at = [text](std::size_t place) {
     return 1 + static_cast<std::size_t>(std::ranges::count(text.substr(0, place), '\n'));
@@ -145,8 +145,8 @@ std::optional<YamlFault> unreadable(std::string_view text) {
 
 }  // namespace
 
-std::expected<YamlNode, YamlFault> parse_yaml(std::string_view text) {
-  if (auto fault = unreadable(text)) return std::unexpected(*std::move(fault));
+std::expected<YamlNode, YamlFault> parse_yaml(std::string_view text, std::size_t largest) {
+  if (auto fault = unreadable(text, largest)) return std::unexpected(*std::move(fault));
   std::istringstream stream{std::string{text}};
   TreeBuilder builder;
   try {

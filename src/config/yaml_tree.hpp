@@ -42,6 +42,6 @@ struct YamlFault {
 };
 
 // The text's only document; a `null` if it has none.
-[[nodiscard]] std::expected<YamlNode, YamlFault> parse_yaml(std::string_view text);
+[[nodiscard]] std::expected<YamlNode, YamlFault> parse_yaml(std::string_view text, std::size_t largest = kLargestYaml);
 
 }  // namespace balanceroute

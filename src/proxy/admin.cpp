@@ -1,12 +1,18 @@
 #include "proxy/admin.hpp"
 
+#include <fmt/format.h>
+
 #include <boost/url/encoding_opts.hpp>
 #include <boost/url/parse_query.hpp>
 #include <charconv>
 #include <expected>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "explain/fleet_state_json.hpp"
 #include "proxy/admin_guard.hpp"
 #include "proxy/admin_request.hpp"
 #include "proxy/openai_error.hpp"
@@ -15,6 +21,14 @@
 
 namespace balanceroute::proxy {
 namespace {
+
+struct SnapshotQuestion {
+  std::string fleet;
+
+  void visit_params(ParamVisitor& visitor) {
+    visitor.text({"fleet", "Name of the fleet; may be left out where there is one."}, fleet);
+  }
+};
 
 std::expected<std::int64_t, std::string> read_count(std::string_view name, std::string_view text, std::int64_t most) {
   std::int64_t count = 0;
@@ -94,7 +108,8 @@ net::asio::awaitable<void> Admin::handle(net::HttpExchange& exchange) {
 
 net::asio::awaitable<void> Admin::show(net::HttpExchange& exchange, std::string_view path) {
   const std::string& method = exchange.request().method;
-  const bool known = path == "/debug/ledger" || path == "/debug/explain" || path == "/live" || StatusRoutes::has(path);
+  const bool known = path == "/debug/ledger" || path == "/debug/explain" || path == "/debug/steps" ||
+                     path == "/debug/snapshot" || path == "/live" || StatusRoutes::has(path);
   if (!known) {
     co_await exchange.respond(
         error_response({404, "invalid_request_error", "unknown_path", "this path is not served here"}));
@@ -108,6 +123,10 @@ net::asio::awaitable<void> Admin::show(net::HttpExchange& exchange, std::string_
     co_await show_ledger(exchange);
   } else if (path == "/debug/explain") {
     co_await explain(exchange);
+  } else if (path == "/debug/snapshot") {
+    co_await show_snapshot(exchange);
+  } else if (path == "/debug/steps") {
+    co_await show_steps(exchange);
   } else {
     co_await status_.serve(exchange, path);
   }
@@ -116,6 +135,50 @@ net::asio::awaitable<void> Admin::show(net::HttpExchange& exchange, std::string_
 net::asio::awaitable<void> Admin::show_ledger(net::HttpExchange& exchange) {
   const auto snapshots = co_await take_snapshots(exchange.thread(), service_.fleets, true);
   co_await exchange.respond(ledger_response(service_, snapshots));
+}
+
+net::asio::awaitable<void> Admin::show_snapshot(net::HttpExchange& exchange) {
+  const auto query = json_of_query(exchange.request().query());
+  if (!query) {
+    co_await exchange.respond(error_response(query.error()));
+    co_return;
+  }
+  const auto asked = for_fleet(service_, read_admin_body<SnapshotQuestion>(*query));
+  if (!asked) {
+    co_await exchange.respond(error_response(asked.error()));
+    co_return;
+  }
+  const auto ask = [](Fleet& fleet) { return fleet.state_now(); };
+  const auto state = co_await ask_fleet(exchange.thread(), *asked->fleet, ask);
+  co_await exchange.respond(net::json_response(200, explain::to_json(state)));
+}
+
+net::asio::awaitable<void> Admin::show_steps(net::HttpExchange& exchange) {
+  struct Steps {
+    std::vector<std::string> groups;
+    std::vector<StepTrail> trails;
+  };
+  const auto ask = [](Fleet& fleet) {
+    Steps steps{.groups = {}, .trails = fleet.dispatcher().step_trails()};
+    for (const GroupView& group : fleet.dispatcher().router().ledger().groups()) {
+      steps.groups.emplace_back(fleet.dispatcher().router().ledger().group_name(group.group));
+    }
+    return steps;
+  };
+  const auto fleets = co_await ask_fleets(exchange.thread(), service_.fleets, ask);
+  std::string csv = "fleet,group,step_ms,max_tokens,sequences,total_tokens\n";
+  for (std::size_t f = 0; f < fleets.size(); ++f) {
+    for (std::size_t g = 0; g < fleets[f].trails.size(); ++g) {
+      for (const StepBlock& block : fleets[f].trails[g].blocks()) {
+        fmt::format_to(std::back_inserter(csv), "\"{}\",\"{}\",{:.4f},{:.1f},{:.2f},{:.1f}\n",
+                       service_.fleets[f]->name(), fleets[f].groups[g], block.step_ms, block.max_tokens,
+                       block.sequences, block.total_tokens);
+      }
+    }
+  }
+  net::HttpResponse response{.status = 200, .headers = {}, .body = std::move(csv)};
+  response.headers.add("Content-Type", "text/csv; charset=utf-8");
+  co_await exchange.respond(std::move(response));
 }
 
 net::asio::awaitable<void> Admin::explain(net::HttpExchange& exchange) {

@@ -32,6 +32,8 @@ class Admin {
   // Whether it brings the token, if there is one.
   [[nodiscard]] bool is_known(const net::HttpRequest& request) const;
   net::asio::awaitable<void> show_ledger(net::HttpExchange& exchange);
+  net::asio::awaitable<void> show_snapshot(net::HttpExchange& exchange);
+  net::asio::awaitable<void> show_steps(net::HttpExchange& exchange);
   net::asio::awaitable<void> explain(net::HttpExchange& exchange);
 
   ServiceContext& service_;

@@ -286,6 +286,17 @@ void Fleet::rank_rejected(WorkerId worker, const std::string& answer) {
   membership_->report(worker, Evidence::rank_rejected, "it rejects its rank: " + answer.substr(0, 300));
 }
 
+explain::FleetState Fleet::state_now() {
+  return explain::state_of(dispatcher_->router_now(), dispatcher_->decider().now().time_since_epoch(),
+                           {.fleet = params_.name,
+                            .policy = policy_,
+                            .load_model = params_.load_model,
+                            .kv_block = params_.groups.front().kv.block_size,
+                            .barrier = params_.barrier,
+                            .groups = {},
+                            .waiting = {}});
+}
+
 FleetSnapshot Fleet::snapshot(bool with_leases) {
   FleetSnapshot out = dispatcher_->snapshot(with_leases);
   out.members = membership_->statuses();

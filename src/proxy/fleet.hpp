@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/random.hpp"
+#include "explain/fleet_state.hpp"
 #include "history/record.hpp"
 #include "net/client.hpp"
 #include "net/io_thread.hpp"
@@ -104,6 +105,7 @@ class Fleet {
   void learn(const std::vector<history::Record>& past);
   // On the deciding thread: what it is now, what decides, and a change of that.
   FleetSnapshot snapshot(bool with_leases);
+  explain::FleetState state_now();
   const PolicyParams& policy() const { return policy_; }
   FallbackStatus fallback() const { return policy_watch_->status(); }
   // Whether its predictor knows prompts again, so that they are worth hashing. Any thread.
