@@ -212,7 +212,11 @@ void Membership::began(WorkerId worker) {
   Member& member = members_[worker.value()];
   if (!member.health.on_trial()) return;
   ++member.on_trial;
-  settle(member, "it is on trial with as many requests as it may have");
+  // Not within the round that gives it the request: to change the router would begin another one.
+  dispatcher_.decider().post([this, worker] {
+    Member& tried = members_[worker.value()];
+    if (tried.health.on_trial()) settle(tried, "it is on trial with as many requests as it may have");
+  });
 }
 
 void Membership::ended(WorkerId worker, bool complete) {
