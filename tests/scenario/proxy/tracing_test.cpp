@@ -43,6 +43,7 @@ class Tracing : public ClockedRouter {
     serve({worker}, [&](ServeParams& params) {
       params.tracing.otlp_endpoint = url_at(collector);
       params.tracing.sample_ratio = ratio;
+      params.tracing.interval_ms = 10;
     });
   }
   std::string ask_with(const std::string& headers) {
@@ -54,7 +55,7 @@ class Tracing : public ClockedRouter {
   std::vector<json> spans(FakeWorker& collector, std::size_t count) {
     std::vector<json> all;
     EXPECT_TRUE(testing_support::soon([&] {
-      pass(2s);
+      pass(10ms);
       all = spans_in(collector.requests());
       return all.size() >= count;
     }));
@@ -65,9 +66,8 @@ class Tracing : public ClockedRouter {
     for (const auto& request : requests) {
       EXPECT_EQ(request.target, "/v1/traces");
       EXPECT_EQ(request.headers.find("Content-Type"), "application/json");
-      for (const json& span : json::parse(request.body)["resourceSpans"][0]["scopeSpans"][0]["spans"]) {
-        all.push_back(span);
-      }
+      const json body = json::parse(request.body);
+      for (const json& span : body["resourceSpans"][0]["scopeSpans"][0]["spans"]) all.push_back(span);
     }
     return all;
   }
@@ -159,6 +159,7 @@ TEST_F(Tracing, EachTryHasASpan) {
   FakeWorker collector{answers(200)};
   serve({one.port(), other.port()}, [&](ServeParams& params) {
     params.tracing.otlp_endpoint = url_at(collector.port());
+    params.tracing.interval_ms = 10;
     params.retries.backoff_ms = 0;
   });
   EXPECT_EQ(status_in(ask(kText, kWhole)), 200);
@@ -186,7 +187,7 @@ TEST_F(Tracing, CollectorThatFailsCostsOnlySpans) {
   for (int i = 1; i <= 2; ++i) {
     EXPECT_EQ(status_in(ask_with("")), 200);
     EXPECT_TRUE(testing_support::soon([&] {
-      pass(2s);
+      pass(10ms);
       return metric("balanceroute_trace_spans_total{outcome=\"dropped\"}") == 3 * i;
     }));
   }
