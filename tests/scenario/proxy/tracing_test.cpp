@@ -150,8 +150,9 @@ TEST_F(Tracing, UnsampledTracesAreNotSent) {
 // Law: every try is a leg of its own.
 TEST_F(Tracing, EachTryHasASpan) {
   std::atomic<int> failing{1};
-  const auto fails_once = [&failing](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
-    if (failing-- > 0) return answers(503)(exchange);
+  const net::HttpHandler refuse = answers(503);  // it lives as long as what it runs
+  const auto fails_once = [&](net::HttpExchange& exchange) -> net::asio::awaitable<void> {
+    if (failing-- > 0) return refuse(exchange);
     return answer_well(exchange);
   };
   FakeWorker one{fails_once};
