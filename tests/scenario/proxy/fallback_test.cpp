@@ -2,9 +2,13 @@
 // test moves.
 #include <gtest/gtest.h>
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "support/clocked_router.hpp"
@@ -136,14 +140,21 @@ TEST_F(FallbackChain, StaleReadingsEraseNoDispatch) {
   for (Answer& stream : streams) EXPECT_EQ(status_in(of(stream)), 200);
 }
 
-// A clock on which everything takes time: a millisecond passes whenever somebody looks.
+// A clock on which every decision takes time: a millisecond passes whenever the deciding thread looks. Other threads
+// look in the middle of its rounds, and must not make them longer.
 class CreepingClock final : public net::Clock {
  public:
   explicit CreepingClock(const net::ManualClock& clock) : clock_{clock} {}
-  net::TimePoint now() const override { return clock_.now() + 1ms * looks_.fetch_add(1); }
+  net::TimePoint now() const override { return clock_.now() + 1ms * (decides() ? looks_.fetch_add(1) : looks_.load()); }
   bool moves_by_itself() const override { return false; }
 
  private:
+  static bool decides() {
+    std::array<char, 16> name{};
+    pthread_getname_np(pthread_self(), name.data(), name.size());
+    return std::string_view{name.data()} == "br-decide";
+  }
+
   const net::ManualClock& clock_;
   mutable std::atomic<std::int64_t> looks_{0};
 };
