@@ -90,8 +90,12 @@ std::int64_t rank_of(const MetricSample& sample) {
   return rank;
 }
 
+// More sequences than any engine has; their sums over all samples of a page fit.
+constexpr double kMostSequences = 1e9;
+
+// What cannot be a number of sequences says nothing.
 void add_to(std::optional<std::int64_t>& sum, double value) {
-  sum = sum.value_or(0) + std::llround(value);
+  if (value >= 0 && value <= kMostSequences) sum = sum.value_or(0) + std::llround(value);
 }
 
 void take_field(RankReading& rank, Field field, double value) {

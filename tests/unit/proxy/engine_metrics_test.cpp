@@ -60,6 +60,17 @@ TEST(EngineMetrics, BrokenLinesArePassedOver) {
   EXPECT_FALSE(read_engine_metrics("").says_something());
 }
 
+// Law: a number that no engine can have of sequences says nothing, however often it comes.
+TEST(EngineMetrics, ImpossibleCountsSayNothing) {
+  const EngineReading page = read_engine_metrics(
+      "sglang:num_queue_reqs 6.7e+90\nsglang:num_queue_reqs -5\nsglang:num_queue_reqs +Inf\nsglang:num_queue_reqs "
+      "9.3e18\n"
+      "sglang:num_running_reqs 1e9\nsglang:num_running_reqs 1e9\n");
+  ASSERT_EQ(page.ranks.size(), 1u);
+  EXPECT_FALSE(page.ranks.at(0).waiting);
+  EXPECT_EQ(page.ranks.at(0).running, 2'000'000'000);
+}
+
 // Law: an engine was restarted when its start moved or a counter went back; not when it only counted on.
 TEST(EngineMetrics, RestartsAreSeen) {
   const EngineReading before = read_engine_metrics(kVllm);
