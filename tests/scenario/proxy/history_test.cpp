@@ -55,6 +55,17 @@ class History : public ClockedRouter {
       params.history.path = path_;
       more(params);
     });
+    asked_ = 0;
+  }
+  // The answer, once its row is there. The clock stands meanwhile, so that rows are in the order of the calls.
+  std::string ask_in_turn(const std::string& body) {
+    const std::string answered = ask_later(kChat, body).get();
+    ++asked_;
+    EXPECT_TRUE(soon([&] {
+      const double written = metric("balanceroute_history_written_total");
+      return written + metric("balanceroute_history_queued_requests") >= asked_;
+    }));
+    return answered;
   }
   // What the router has kept, once it has ended.
   std::vector<history::Record> kept() {
@@ -69,6 +80,7 @@ class History : public ClockedRouter {
     return {std::istreambuf_iterator<char>{file}, {}};
   }
 
+  int asked_ = 0;
   testing_support::TemporaryFolder folder_;
   std::string path_ = (folder_ / "history.db").string();
   FakeWorker worker_{answer};
@@ -77,9 +89,9 @@ class History : public ClockedRouter {
 // Law: a finished request is one row: when, where, how many tokens, under which limit, and how it ended.
 TEST_F(History, KeepsWhatIsKnownOfARequest) {
   serve_with_history();
-  EXPECT_EQ(status_in(ask(kChat, chat_of(kAsked, R"(,"stream":true)"))), 200);
-  EXPECT_EQ(status_in(ask(kChat, chat_of(kAsked))), 200);
-  EXPECT_EQ(status_in(ask(kChat, chat_of("other", R"(,"n":1000)"))), 400);
+  EXPECT_EQ(status_in(ask_in_turn(chat_of(kAsked, R"(,"stream":true)"))), 200);
+  EXPECT_EQ(status_in(ask_in_turn(chat_of(kAsked))), 200);
+  EXPECT_EQ(status_in(ask_in_turn(chat_of("other", R"(,"n":1000)"))), 400);
   const auto records = kept();
   ASSERT_EQ(records.size(), 3U);
   const history::Record& streamed = records[0];
@@ -107,11 +119,11 @@ TEST_F(History, KeepsWhatIsKnownOfARequest) {
 // Law: equal prompts are known to be equal, after a restart too; openings as well. Another installation has other keys.
 TEST_F(History, KnowsPromptsAgain) {
   serve_with_history();
-  ask(kChat, chat_of("a"));
-  ask(kChat, chat_of("b"));
+  ask_in_turn(chat_of("a"));
+  ask_in_turn(chat_of("b"));
   const auto first = kept();
   serve_with_history();
-  ask(kChat, chat_of("a"));
+  ask_in_turn(chat_of("a"));
   const auto all = kept();
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[2].prompt_key, first[0].prompt_key);
@@ -119,7 +131,7 @@ TEST_F(History, KnowsPromptsAgain) {
   EXPECT_EQ(all[2].opening_key, first[1].opening_key);
   path_ = (folder_ / "other.db").string();
   serve_with_history();
-  ask(kChat, chat_of("a"));
+  ask_in_turn(chat_of("a"));
   EXPECT_NE(kept().front().prompt_key, first[0].prompt_key);
 }
 
@@ -152,7 +164,7 @@ TEST_F(History, IsLockedAndRequestsGoOn) {
   auto other = history::Database::open(path_, history::Database::Use::read_or_write, 10s);
   ASSERT_TRUE(other->execute("BEGIN EXCLUSIVE"));
   for (int i = 0; i < 5; ++i) EXPECT_EQ(status_in(ask(kChat, chat_of(kAsked))), 200);
-  EXPECT_EQ(metric("balanceroute_history_queued_requests"), 5);
+  EXPECT_TRUE(soon([&] { return metric("balanceroute_history_queued_requests") == 5; }));
   EXPECT_EQ(metric("balanceroute_history_written_total"), 0);
   ASSERT_TRUE(other->execute("COMMIT"));
   EXPECT_EQ(kept().size(), 5U);
